@@ -74,7 +74,7 @@ def register_agents(
 def _names(option: str, names: Iterable[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise TypeError(f"{option} must be a list of names, not str")
-    return frozenset(names)
+    return frozenset(_core._name_list(option, names))
 
 
 def register_call_subagent(
@@ -100,6 +100,8 @@ def _described(toolkit: Toolkit, agents: Iterable[Any] | None) -> dict[str, str]
     tools = toolkit.tools
     if agents is None:
         agents = [name for name, tool in tools.items() if isinstance(tool.original_func, _core._AgentTool)]
+    elif isinstance(agents, str):
+        agents = [agents]
     described: dict[str, str] = {}
     for agent in agents:
         if isinstance(agent, str):

@@ -2874,6 +2874,9 @@ def _keep_for_ever(object: object) -> None:
 def _read_toml(text: str) -> dict[str, Any]:
     """Parse TOML text; Python 3.10 has no parser of its own."""
 
+def _name_list(parameter: str, names: str | Iterable[str]) -> list[str]:
+    """Return a list of names, given as any iterable of strings. A single string is one name."""
+
 def _did_you_mean(word: str, known: list[str]) -> str:
     """Return `: did you mean ...?` for an unknown word, or an empty string."""
 

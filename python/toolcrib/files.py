@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypedDict
 
-from toolcrib._core import FileHandle, NativeTool, _FileSystem
+from toolcrib._core import FileHandle, NativeTool, _FileSystem, _name_list
 from toolcrib.errors import (
     AccessDeniedError,
     ConflictError,
@@ -143,7 +143,7 @@ class DiskFileSystem:
             InvalidPathError: If a prefix is not a logical path.
             InvalidArgumentError: If an operation is unknown, or a prefix is in no root.
         """
-        return self._system.create_handle([(grant["prefix"], list(grant["ops"])) for grant in grants])
+        return self._system.create_handle([(grant["prefix"], _name_list("ops", grant["ops"])) for grant in grants])
 
 
 class FileTool:

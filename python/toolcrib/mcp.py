@@ -293,7 +293,7 @@ class StdIOStatefulClient(McpClient):
         """
         if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
             raise ValueError(f"invalid encoding '{encoding}': MCP messages are UTF-8")
-        words = [command, *(args or ())]
+        words = [command, *_core._name_list("args", args or ())]
         super().__init__(name, words, env=env, cwd=cwd, encoding_errors=encoding_error_handler, **options)
 
 

@@ -18,7 +18,7 @@ Example:
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from toolcrib._core import NativeTool, _program_tools
 __all__ = ["ProgramLimits", "Sandbox"]
 
 _Path: TypeAlias = str | os.PathLike[str]
+_Paths: TypeAlias = _Path | Iterable[_Path]
 
 
 @dataclass(frozen=True)
@@ -52,19 +53,41 @@ class ProgramLimits:
 class Sandbox:
     """The files and the network that a program has access to.
 
-    The folders of the system, such as `/usr`, and those of the interpreter are always readable. A sandboxed program can
-    neither get more rights by a program of another user, nor send signals to other programs where the kernel can
-    refuse them.
+    The folders of the system, such as `/usr`, and those of the interpreter are always readable. All paths are opened
+    when the tools are registered: the sandbox is about the files and folders that they led to at that time, even if
+    their names lead elsewhere later. A sandboxed program has no capabilities, not even as root.
 
     Attributes:
-        read: Files and folders that may be read and executed.
+        read: Files and folders that may be read and executed; a single path, or several.
         write: Files and folders that may be changed as well.
         network: Permits sockets.
+
+    Raises:
+        TypeError: If a path is neither a string nor an `os.PathLike` of one.
     """
 
-    read: Sequence[_Path] = ()
-    write: Sequence[_Path] = ()
+    read: _Paths = ()
+    write: _Paths = ()
     network: bool = False
+
+    def __post_init__(self) -> None:
+        """Keep the paths as tuples."""
+        object.__setattr__(self, "read", _paths("read", self.read))
+        object.__setattr__(self, "write", _paths("write", self.write))
+
+
+def _paths(option: str, given: object) -> tuple[_Path, ...]:
+    """Return several paths; a string is one of them, not a list of letters."""
+    if isinstance(given, str | os.PathLike):
+        given = (given,)
+    elif isinstance(given, bytes | bytearray | memoryview | Mapping) or not isinstance(given, Iterable):
+        raise TypeError(f"`{option}` of a sandbox must be a path or a list of paths, not {type(given).__name__}")
+    paths = tuple(given)
+    for path in paths:
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            kind = type(path).__name__
+            raise TypeError(f"`{option}` of a sandbox must be a path or a list of paths, and one of them is {kind}")
+    return paths
 
 
 def _tools(
@@ -79,8 +102,8 @@ def _tools(
     allowed = None
     if sandbox is not None:
         interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix} if python is None else ()
-        read = [*(os.fspath(path) for path in sandbox.read), *sorted(interpreter)]
-        allowed = (read, [os.fspath(path) for path in sandbox.write], sandbox.network)
+        read = [os.fspath(path) for path in (*_paths("read", sandbox.read), *sorted(interpreter))]
+        allowed = (read, [os.fspath(path) for path in _paths("write", sandbox.write)], sandbox.network)
     return _program_tools(
         cwd=cwd,
         env=env or {},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from toolcrib import errors
+from toolcrib import _core, errors
 from toolcrib.policy import _answer_of
 
 __all__ = ["Sampler", "SamplingRequest", "SamplingResult"]
@@ -105,7 +105,7 @@ def written(
     optional = {
         "systemPrompt": system_prompt,
         "temperature": temperature,
-        "stopSequences": list(stop_sequences) or None,
+        "stopSequences": _core._name_list("stop_sequences", stop_sequences) or None,
         "modelPreferences": None if model_preferences is None else dict(model_preferences),
         "tools": None if tools is None else [dict(tool) for tool in tools],
     }

@@ -133,6 +133,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_as_response", wrap_pyfunction!(into_response::_as_response, module)?)?;
     module.setattr("_check_call", wrap_pyfunction!(parameters::_check_call, module)?)?;
     module.setattr("_read_toml", wrap_pyfunction!(json::_read_toml, module)?)?;
+    module.setattr("_name_list", wrap_pyfunction!(parameters::_name_list, module)?)?;
     module.setattr("_did_you_mean", wrap_pyfunction!(parameters::_did_you_mean, module)?)?;
     worker::install(module)?;
     native::init(module)?;

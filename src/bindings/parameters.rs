@@ -185,6 +185,12 @@ pub(crate) fn _check_call(method: &str, name: &Bound<'_, PyAny>, misplaced: Vec<
     call_mistake(method, Some(name), &misplaced).map_or(Ok(()), Err)
 }
 
+/// Return a list of names, given as any iterable of strings. A single string is one name.
+#[pyfunction]
+pub(crate) fn _name_list(parameter: &str, names: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    name_list(parameter, names)
+}
+
 /// Return `: did you mean ...?` for an unknown word, or an empty string.
 #[pyfunction]
 pub(crate) fn _did_you_mean(word: &str, known: Vec<String>) -> String {

@@ -1,16 +1,16 @@
-//! The state of this process that programs get: some variables of the environment, and folders for temporary files.
+//! The state of this process that programs get: some variables of the environment, and the folder for temporary files.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::DirBuilder;
+#[cfg(target_os = "linux")]
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
 
+use rustix::fs::{Access, access};
+
 #[cfg(target_os = "linux")]
 use super::Executable;
-use crate::bytes::{hex, random_bytes};
 
 /// The variables by which programs find their files and their language; none is a secret.
 const INHERITED: [&str; 11] =
@@ -62,18 +62,14 @@ impl Surroundings {
     /// The path of a program, which is searched for in the folders of `PATH` if it is only a name.
     pub(super) fn find(&self, program: &Path) -> PathBuf {
         let folders = self.variables.iter().find(|(name, _)| name == "PATH").map(|(_, folders)| folders);
-        let is_name = program.components().count() == 1 && program.is_relative();
-        let mut paths = folders.filter(|_| is_name).into_iter().flat_map(std::env::split_paths);
-        let found =
-            paths.find_map(|folder| Some(folder.join(program)).filter(|path| folder.is_absolute() && path.is_file()));
-        found.unwrap_or_else(|| program.to_owned())
+        find(program, folders.map(AsRef::as_ref)).unwrap_or_else(|| program.to_owned())
     }
 }
 
-/// Makes a folder that only this user has access to.
-pub(super) fn private_folder(parent: &Path) -> io::Result<PathBuf> {
-    let random = random_bytes::<16>().map_err(io::Error::other)?;
-    let folder = parent.join(format!("toolcrib-{}", hex(&random)));
-    DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
+/// The path of a program that is only a name, in the absolute ones of these folders.
+pub(crate) fn find(program: &Path, folders: Option<&OsStr>) -> Option<PathBuf> {
+    let is_name = program.components().count() == 1 && program.is_relative();
+    let paths = folders.filter(|_| is_name).into_iter().flat_map(std::env::split_paths);
+    let mut paths = paths.filter(|folder| folder.is_absolute()).map(|folder| folder.join(program));
+    paths.find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
 }

@@ -1,19 +1,18 @@
-//! The file that the supervisor is executed from: in memory, or removed from the disk once it is open.
+//! The file that the supervisor is executed from: in memory, or on the disk without a name.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create, openat};
 use rustix::io::Errno;
 
-use super::environment::private_folder;
+use super::pinned::Pinned;
 use crate::sync::lock;
 
 /// The supervisor, compiled from `supervisor.c`.
@@ -30,9 +29,8 @@ static CURRENT: Mutex<Option<Arc<Executable>>> = Mutex::new(None);
 /// An open file with the supervisor in it.
 #[derive(Debug)]
 pub(crate) struct Executable {
-    file: File,
-    /// Device and number of the file: a program that becomes a daemon may close all descriptors and reuse their numbers.
-    identity: (u64, u64),
+    file: Pinned,
+    descriptor: i32,
 }
 
 impl Executable {
@@ -44,12 +42,8 @@ impl Executable {
     pub(crate) fn current() -> io::Result<Arc<Self>> {
         let mut current = lock(&CURRENT);
         match current.take() {
-            Some(executable) if executable.is_intact() => Ok(current.insert(executable).clone()),
-            lost => {
-                // Its number belongs to another file, which must not be closed.
-                std::mem::forget(lost);
-                Ok(current.insert(Arc::new(Self::new()?)).clone())
-            }
+            Some(executable) if executable.file.is_intact() => Ok(current.insert(executable).clone()),
+            _ => Ok(current.insert(Arc::new(Self::new()?)).clone()),
         }
     }
 
@@ -59,7 +53,7 @@ impl Executable {
 
     /// The descriptor of the file.
     pub(crate) fn descriptor(&self) -> i32 {
-        self.file.as_raw_fd()
+        self.descriptor
     }
 
     /// The path by which a child of this process executes it. The descriptor is closed by that.
@@ -67,13 +61,9 @@ impl Executable {
         format!("/proc/self/fd/{}", self.descriptor()).into()
     }
 
-    fn is_intact(&self) -> bool {
-        identity(&self.file).is_ok_and(|identity| identity == self.identity)
-    }
-
     /// Executes it once, without arguments, because a system may forbid it.
     fn tried(file: File) -> io::Result<Self> {
-        let executable = Self { identity: identity(&file)?, file };
+        let executable = Self { descriptor: file.as_raw_fd(), file: Pinned::new(file)? };
         let mut tries = 0;
         loop {
             let mut command = Command::new(executable.path());
@@ -81,6 +71,8 @@ impl Executable {
             match command.process_group(0).status() {
                 Ok(status) if status.code() == Some(USAGE) => return Ok(executable),
                 Ok(status) => return Err(io::Error::other(format!("the supervisor ended with {status}"))),
+                // It was executed. Its status is lost if this process ignores SIGCHLD, or reaps all children elsewhere.
+                Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => return Ok(executable),
                 // A process that another thread is starting has inherited the descriptor for writing.
                 Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -88,12 +80,6 @@ impl Executable {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
-}
-
-#[allow(clippy::unnecessary_cast, reason = "the types of the fields depend on the architecture")]
-fn identity(file: &File) -> io::Result<(u64, u64)> {
-    let facts = fstat(file)?;
-    Ok((facts.st_dev as u64, facts.st_ino as u64))
 }
 
 /// A file in memory that cannot be changed any more.
@@ -109,19 +95,12 @@ fn in_memory() -> io::Result<File> {
     Ok(file)
 }
 
-/// A file in a private folder, both of which are removed at once.
+/// A file in the folder for temporary files that never has a name, so that no program can change it.
 fn on_disk() -> io::Result<File> {
-    let folder = private_folder(&std::env::temp_dir())?;
-    let path = folder.join("supervisor");
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path).and_then(|mut file| {
-        file.write_all(PROGRAM)?;
-        drop(file);
-        File::open(&path)
-    });
-    // What could not be created cannot be removed.
-    let _ = fs::remove_file(&path);
-    let _ = fs::remove_dir(&folder);
-    opened
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = File::from(openat(CWD, std::env::temp_dir(), flags, Mode::RWXU)?);
+    file.write_all(PROGRAM)?;
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 #[cfg(test)]
@@ -129,11 +108,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_supervisor_is_executed_from_memory_and_from_a_removed_file() {
+    fn the_supervisor_is_executed_from_memory_and_from_a_file_without_a_name() {
         for make in [in_memory, on_disk] {
             let executable = Executable::tried(make().unwrap()).unwrap();
 
-            assert!(executable.is_intact());
+            assert!(executable.file.is_intact());
         }
     }
 

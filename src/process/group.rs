@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
+use super::code_file::CodeFile;
 use super::environment::Surroundings;
-use super::options::Programs;
+use super::options::Settings;
 use super::run::Report;
 
 /// A program that runs. Dropping it kills its process group.
@@ -23,13 +23,14 @@ pub(super) struct Supervised {
 
 impl Supervised {
     /// Starts a program, in the current tokio runtime, and returns it with its outputs.
-    pub(super) fn start(
+    pub(super) async fn start(
         surroundings: &Surroundings,
-        programs: &Programs,
+        settings: &Settings,
         arguments: &[&OsStr],
-        _removed: Option<&Path>,
+        _code: Option<&CodeFile>,
     ) -> io::Result<(Self, ChildStdout, ChildStderr)> {
         let (program, arguments) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let programs = &settings.programs;
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -84,7 +85,7 @@ impl Drop for Supervised {
 }
 
 /// There is no sandbox.
-pub(super) fn probe(_: &Programs) -> Result<(), String> {
+pub(super) fn probe(_: &Settings) -> Result<(), String> {
     Err("only Linux has one".to_owned())
 }
 
@@ -92,21 +93,30 @@ pub(super) fn probe(_: &Programs) -> Result<(), String> {
 mod tests {
     use tokio::io::AsyncReadExt;
 
+    use super::super::options::Programs;
     use super::*;
 
     #[test]
     fn there_is_no_sandbox() {
-        assert!(probe(&Programs::default()).is_err());
+        assert!(probe(&settings()).is_err());
     }
 
-    fn start(command: &str) -> (Supervised, ChildStdout, ChildStderr) {
+    fn settings() -> Settings {
+        Settings {
+            programs: Programs::default(),
+            #[cfg(target_os = "linux")]
+            confinement: None,
+        }
+    }
+
+    async fn start(command: &str) -> (Supervised, ChildStdout, ChildStderr) {
         let arguments = ["/bin/sh", "-c", command].map(OsStr::new);
-        Supervised::start(&Surroundings::current(), &Programs::default(), &arguments, None).unwrap()
+        Supervised::start(&Surroundings::current(), &settings(), &arguments, None).await.unwrap()
     }
 
     #[tokio::test]
     async fn a_program_has_its_output_and_its_end() {
-        let (mut program, mut output, mut errors) = start("echo out; echo err >&2; cat; exit 3");
+        let (mut program, mut output, mut errors) = start("echo out; echo err >&2; cat; exit 3").await;
 
         let (mut out, mut err) = (String::new(), String::new());
         output.read_to_string(&mut out).await.unwrap();
@@ -118,7 +128,7 @@ mod tests {
     #[tokio::test]
     async fn its_group_ends_with_it() {
         // The outputs end when the last process has.
-        let (mut program, mut output, _errors) = start("sleep 97 & echo begun");
+        let (mut program, mut output, _errors) = start("sleep 97 & echo begun").await;
         let mut out = String::new();
 
         assert_eq!(program.report().await, Report::Ended(0));
@@ -129,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn its_group_is_killed() {
-        let (mut program, mut output, _errors) = start("trap '' TERM; sleep 97 & echo begun; sleep 97");
+        let (mut program, mut output, _errors) = start("trap '' TERM; sleep 97 & echo begun; sleep 97").await;
         let mut out = [0; 6];
         output.read_exact(&mut out).await.unwrap();
 

@@ -8,12 +8,16 @@
 //!
 //! 1. `environment`: the variables that a program inherits;
 //! 2. `options`: [`Programs`], the settings of the developer, with [`ProgramLimits`] and a [`Sandbox`];
+//!    `pinned` and `confinement`: the files of a sandbox, opened once; `code_file`: the file with Python code;
 //! 3. `supervisor.c`, `executable` and `supervised`: the supervisor, the file that it is executed from, and one that runs;
 //!    `group` replaces them on other systems;
 //! 4. `output`: decoded text, of which the head and the tail are kept;
 //! 5. `run`: one run of a program, with its timeout and its output;
 //! 6. `tools`: the native tools.
 
+mod code_file;
+#[cfg(target_os = "linux")]
+mod confinement;
 mod environment;
 #[cfg(target_os = "linux")]
 mod executable;
@@ -22,6 +26,7 @@ mod executable;
 mod group;
 mod options;
 mod output;
+mod pinned;
 mod run;
 #[cfg(target_os = "linux")]
 mod supervised;
@@ -30,7 +35,7 @@ mod supervised;
 mod supervised;
 mod tools;
 
-pub(crate) use environment::inherited;
+pub(crate) use environment::{find, inherited};
 #[cfg(target_os = "linux")]
 pub(crate) use executable::Executable;
 pub use options::{ProgramLimits, Programs, Sandbox};

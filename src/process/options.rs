@@ -1,38 +1,17 @@
 //! The settings with which programs are run: folder, environment, limits, interpreter, sandbox.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use super::confinement::Confinement;
 use super::environment::obstacle;
 use super::tools;
 use crate::native::NativeTool;
+use crate::near::did_you_mean;
 use crate::{Error, Result};
-
-/// Files that programs need in a sandbox, those that exist. Of `/etc` only what everyone may know.
-#[cfg(target_os = "linux")]
-const SYSTEM: [&str; 18] = [
-    "/bin",
-    "/etc/alternatives",
-    "/etc/group",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/etc/resolv.conf",
-    "/etc/ssl/certs",
-    "/gnu/store",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/nix/store",
-    "/opt",
-    "/sbin",
-    "/usr",
-];
-/// Devices that programs may write to in a sandbox.
-#[cfg(target_os = "linux")]
-const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
 
 /// The settings of the tools that run programs. The model sees none of them.
 ///
@@ -76,7 +55,8 @@ pub struct ProgramLimits {
 
 /// The files and the network that a program has access to.
 ///
-/// Programs may always read and execute the folders of the system, such as `/usr`.
+/// Programs may always read and execute the folders of the system, such as `/usr`. All paths are opened when the tools are made:
+/// the sandbox is about the files and folders that they led to at that time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// Files and folders that may be read and executed.
@@ -113,10 +93,10 @@ impl Programs {
     /// [`Error::InvalidProgramOption`] if a setting is invalid, and [`Error::NoSandbox`] if this system cannot provide the
     /// sandbox, which is tried once.
     pub fn tools(mut self) -> Result<Vec<NativeTool>> {
-        if let Some(folder) = &mut self.cwd {
-            *folder = existing("cwd", folder)?;
+        if let Some(folder) = self.cwd.as_mut().filter(|_| self.sandbox.is_none()) {
+            *folder = folder.canonicalize().map_err(|error| missing("cwd", folder, &error))?;
             if !folder.is_dir() {
-                return Err(invalid("cwd", format!("{} is not a folder", folder.display())));
+                return Err(not_a_folder(folder));
             }
         }
         if self.python.components().count() > 1 {
@@ -130,47 +110,50 @@ impl Programs {
         {
             return Err(invalid("limits", "only Linux has them".to_owned()));
         }
-        if let Some(sandbox) = &mut self.sandbox {
-            for path in sandbox.read.iter_mut().chain(&mut sandbox.write) {
-                *path = existing("sandbox", path)?;
-            }
-            super::supervised::probe(&self).map_err(|reason| Error::NoSandbox { reason })?;
+        let has_sandbox = self.sandbox.is_some();
+        let settings = Arc::new(Settings {
+            #[cfg(target_os = "linux")]
+            confinement: self.sandbox.as_ref().map(|sandbox| Confinement::open(&self, sandbox)).transpose()?,
+            programs: self,
+        });
+        if has_sandbox {
+            super::supervised::probe(&settings).map_err(|reason| Error::NoSandbox { reason })?;
         }
-        Ok(vec![tools::execute_shell_command(self.clone()), tools::execute_python_code(self)])
+        Ok(vec![tools::execute_shell_command(settings.clone()), tools::execute_python_code(settings)])
     }
+}
 
-    /// The options of the supervisor.
+/// The settings of tools that are made, with the files that they need open.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) programs: Programs,
+    /// The files of the sandbox.
     #[cfg(target_os = "linux")]
-    pub(super) fn supervisor_options(&self) -> Vec<OsString> {
-        let ProgramLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes: _ } = self.limits;
-        let limits =
-            [("cpu=", cpu_seconds), ("memory=", memory_bytes), ("file=", file_bytes), ("processes=", processes)];
-        let mut options: Vec<OsString> =
-            limits.iter().filter_map(|(name, limit)| Some(format!("{name}{}", (*limit)?).into())).collect();
-        options.extend(self.cwd.iter().map(|folder| with_path("cwd=", folder)));
-        if let Some(sandbox) = &self.sandbox {
-            options.push("sandbox=on".into());
-            options.extend((!sandbox.network).then(|| "network=off".into()));
-            let read = SYSTEM.iter().map(Path::new).chain(sandbox.read.iter().map(AsRef::as_ref));
-            let write = DEVICES.iter().map(Path::new).chain(sandbox.write.iter().map(AsRef::as_ref));
-            options.extend(read.map(|path| with_path("read=", path)));
-            options.extend(write.map(|path| with_path("write=", path)));
-        }
-        options
+    pub(super) confinement: Option<Confinement>,
+}
+
+/// The error of a working directory that is something else.
+pub(super) fn not_a_folder(path: &Path) -> Error {
+    invalid("cwd", format!("{} is not a folder", path.display()))
+}
+
+/// The error of a path that cannot be opened, with the name that was probably meant.
+pub(super) fn missing(option: &'static str, path: &Path, error: &io::Error) -> Error {
+    let shown = if path.as_os_str().is_empty() { "an empty path".into() } else { path.to_string_lossy() };
+    let mut reason = format!("{shown}: {error}");
+    // The longest part that exists, and the first name that it does not have.
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let wanted = absolute.ancestors().take_while(|path| path.symlink_metadata().is_err()).last();
+    if let Some((folder, name)) = wanted.and_then(|path| Some((path.parent()?, path.file_name()?.to_str()?))) {
+        let entries =
+            folder.read_dir().into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let entries: Vec<String> = entries.collect();
+        reason.push_str(&did_you_mean(name, entries.iter().map(String::as_str)));
     }
-}
-
-/// An option of the supervisor.
-#[cfg(target_os = "linux")]
-pub(super) fn with_path(name: &str, path: &Path) -> OsString {
-    let mut option = OsString::from(name);
-    option.push(path);
-    option
-}
-
-/// The absolute path of a file that exists.
-fn existing(option: &'static str, path: &Path) -> Result<PathBuf> {
-    path.canonicalize().map_err(|error| invalid(option, format!("{}: {error}", path.display())))
+    if let Some(folder) = std::env::current_dir().ok().filter(|_| path.is_relative()) {
+        reason.push_str(&format!("; relative paths begin at {}", folder.display()));
+    }
+    invalid(option, reason)
 }
 
 fn invalid(option: &'static str, reason: String) -> Error {

@@ -2,15 +2,17 @@
 //! have ended.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::code_file::CodeFile;
 use super::environment::Surroundings;
-use super::options::Programs;
+use super::options::Settings;
 use super::output::{Excerpt, decode};
 use super::supervised::Supervised;
 use crate::native::run::blocking;
@@ -32,7 +34,7 @@ pub(super) struct Program {
     pub(super) arguments: Vec<OsString>,
     pub(super) timeout: Duration,
     /// A file that is removed after its end, with its folder and everything in it.
-    pub(super) removed: Option<PathBuf>,
+    pub(super) code: Option<CodeFile>,
 }
 
 /// The end of a program.
@@ -69,13 +71,12 @@ impl Outcome {
 }
 
 /// Starts a program in the current tokio runtime. It ends when the receiver is dropped.
-pub(super) fn start(surroundings: Surroundings, programs: Programs, program: Program) -> Receiver<Event> {
+pub(super) fn start(surroundings: Surroundings, settings: Arc<Settings>, program: Program) -> Receiver<Event> {
     let (events, receiver) = mpsc::channel(2);
     tokio::spawn(async move {
-        let (outcome, child) = run(&surroundings, &programs, &program, &events).await;
-        // A supervisor has removed it already, unless the program has put files beside it.
-        if let Some(folder) = program.removed.as_deref().and_then(Path::parent).filter(|folder| folder.exists()) {
-            let folder = folder.to_owned();
+        let (outcome, child) = run(&surroundings, &settings, &program, &events).await;
+        if let Some(folder) = program.code.as_ref().and_then(CodeFile::left_folder) {
+            // A link in its place is removed itself, and none below it is followed.
             let _ = blocking(move || std::fs::remove_dir_all(folder)).await;
         }
         if let Some(outcome) = outcome {
@@ -92,18 +93,22 @@ pub(super) fn start(surroundings: Surroundings, programs: Programs, program: Pro
 /// reaped.
 async fn run(
     surroundings: &Surroundings,
-    programs: &Programs,
+    settings: &Settings,
     program: &Program,
     events: &Sender<Event>,
 ) -> (Option<Outcome>, Option<Supervised>) {
     let arguments: Vec<_> = program.arguments.iter().map(AsRef::as_ref).collect();
     let deadline = Instant::now() + program.timeout.min(FOREVER);
-    let started = Supervised::start(surroundings, programs, &arguments, program.removed.as_deref());
+    let start = timeout_at(deadline, Supervised::start(surroundings, settings, &arguments, program.code.as_ref()));
+    let started = tokio::select! {
+        () = events.closed() => return (None, None),
+        started = start => started.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+    };
     let (mut child, output, errors) = match started {
         Ok(started) => started,
         Err(error) => return (Some(Outcome::failed(error.to_string())), None),
     };
-    let limit = programs.limits.output_bytes;
+    let limit = settings.programs.limits.output_bytes;
     let (mut output, mut errors) = (Output::new(output, limit), Output::new(errors, limit));
     let (mut report, mut has_timed_out) = (None, false);
     // First the timeout, then the end of the time for the rest.

@@ -1,57 +1,70 @@
 //! A program under its supervisor.
 
-use std::ffi::OsStr;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command as BlockingCommand, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg, shutdown};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::time::{sleep, timeout};
 
+use super::code_file::CodeFile;
 use super::environment::Surroundings;
-use super::options::{Programs, with_path};
+use super::options::{ProgramLimits, Programs, Settings};
 use super::run::Report;
 
 /// The time that a supervisor has to end after its program, before it is killed itself.
 const GRACE: Duration = Duration::from_secs(10);
 /// The longest report of a supervisor, in bytes.
 const REPORT_BYTES: usize = 128;
+/// The time between two attempts to send descriptors, or to reap a supervisor.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The most descriptors that a message has.
+const MESSAGE_DESCRIPTORS: usize = 253;
 
 /// A program that runs. Dropping it kills all of its processes.
 #[derive(Debug)]
 pub(super) struct Supervised {
-    child: Child,
+    /// The supervisor, until it is reaped. It is not tokio's, which would handle SIGCHLD in a host that ignores it.
+    child: Option<Child>,
     control: UnixStream,
     report: Vec<u8>,
 }
 
 impl Supervised {
-    /// Starts a program, in the current tokio runtime, and returns it with its outputs.
-    ///
-    /// `removed` is a file that is removed after its end, with its folder.
-    pub(super) fn start(
+    /// Starts a program, in the current tokio runtime, and returns it with its outputs. The file of its code is removed after its
+    /// end, with its folder.
+    pub(super) async fn start(
         surroundings: &Surroundings,
-        programs: &Programs,
+        settings: &Settings,
         arguments: &[&OsStr],
-        removed: Option<&Path>,
+        code: Option<&CodeFile>,
     ) -> io::Result<(Self, ChildStdout, ChildStderr)> {
-        let (control, mut command) = command(surroundings, programs, arguments, removed)?;
+        let Start { control, mut command, descriptors } = Start::new(surroundings, settings, arguments, code)?;
         control.set_nonblocking(true)?;
+        for part in descriptors.chunks(MESSAGE_DESCRIPTORS) {
+            while !send(&control, part)? {
+                sleep(PAUSE).await;
+            }
+        }
         let control = UnixStream::from_std(control)?;
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Command::from(command).spawn()?;
-        let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let started = Self { child: Some(child), control, report: Vec::new() };
+        let (Some(output), Some(errors)) = (output, errors) else {
             return Err(io::Error::other("the program has no pipes"));
         };
-        Ok((Self { child, control, report: Vec::new() }, output, errors))
+        Ok((started, ChildStdout::from_std(output)?, ChildStderr::from_std(errors)?))
     }
 
     /// Waits for the end of the program and of all its processes. It may be dropped and called again.
@@ -75,7 +88,7 @@ impl Supervised {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let pid = self.child.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
         if let Some(pid) = pid {
             let _ = kill_process(pid, signal);
         }
@@ -84,47 +97,118 @@ impl Supervised {
     /// Kills all processes of the program, if there are any left, and reaps the supervisor.
     pub(super) async fn end(mut self) {
         self.stop();
-        if timeout(GRACE, self.child.wait()).await.is_err() {
+        if timeout(GRACE, self.reaped()).await.is_err() {
             self.signal(Signal::KILL);
-            let _ = self.child.wait().await;
+            self.reaped().await;
         }
+    }
+
+    /// Waits until the supervisor has ended, and reaps it unless another part of this process does so.
+    async fn reaped(&mut self) {
+        let mut pause = PAUSE;
+        while let Some(Ok(None)) = self.child.as_mut().map(Child::try_wait) {
+            sleep(pause).await;
+            pause = (2 * pause).min(50 * PAUSE);
+        }
+        self.child = None;
     }
 }
 
 impl Drop for Supervised {
     fn drop(&mut self) {
         self.stop();
+        // The runtime ends before the program.
+        if let Some(mut child) = self.child.take() {
+            let _ = std::thread::Builder::new().spawn(move || child.wait());
+        }
     }
 }
 
-/// The command that starts a supervisor, and the socket to it.
-fn command(
-    surroundings: &Surroundings,
-    programs: &Programs,
-    arguments: &[&OsStr],
-    removed: Option<&Path>,
-) -> io::Result<(BlockingStream, BlockingCommand)> {
-    let executable = surroundings.executable.as_ref();
-    let executable = executable.map_err(|error| io::Error::other(format!("cannot execute the supervisor: {error}")))?;
-    let (control, theirs) = BlockingStream::pair()?;
-    let mut command = BlockingCommand::new(executable.path());
-    command
-        .arg0("toolcrib-supervisor")
-        .arg(getpid().as_raw_nonzero().to_string())
-        .args(programs.supervisor_options())
-        .env_clear()
-        .envs(surroundings.variables.iter().chain(&programs.env).map(|(name, value)| (name, value)))
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        // A group of its own, so that no Ctrl-C of the host reaches it.
-        .process_group(0);
-    if let Some(file) = removed {
-        command.arg(with_path("remove=", file));
-        if programs.sandbox.is_some() {
-            command.arg(with_path("read=", file));
-        }
+/// Sends descriptors to a supervisor. Returns false if this user has too many that are not received yet.
+fn send(control: &BlockingStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<bool> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
+    let mut message = SendAncillaryBuffer::new(&mut space);
+    message.push(SendAncillaryMessage::ScmRights(descriptors));
+    match sendmsg(control, &[IoSlice::new(b"d")], &mut message, SendFlags::NOSIGNAL) {
+        Err(Errno::TOOMANYREFS | Errno::AGAIN) => Ok(false),
+        sent => Ok(sent.map(|_| true)?),
     }
-    command.arg("--").args(arguments);
-    Ok((control, command))
+}
+
+/// A supervisor that can be started.
+struct Start<'a> {
+    /// The socket to it.
+    control: BlockingStream,
+    command: Command,
+    /// The descriptors that it takes.
+    descriptors: Vec<BorrowedFd<'a>>,
+}
+
+impl<'a> Start<'a> {
+    fn new(
+        surroundings: &Surroundings,
+        settings: &'a Settings,
+        arguments: &[&OsStr],
+        code: Option<&'a CodeFile>,
+    ) -> io::Result<Self> {
+        let executable = surroundings.executable.as_ref();
+        let executable =
+            executable.map_err(|error| io::Error::other(format!("cannot execute the supervisor: {error}")))?;
+        let Programs { cwd, env, limits, sandbox, .. } = &settings.programs;
+        let (control, theirs) = BlockingStream::pair()?;
+        let mut command = Command::new(executable.path());
+        command
+            .arg0("toolcrib-supervisor")
+            .arg(getpid().as_raw_nonzero().to_string())
+            .args(limit_options(limits))
+            .env_clear()
+            .envs(surroundings.variables.iter().chain(env).map(|(name, value)| (name, value)))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            // A group of its own, so that no Ctrl-C of the host reaches it.
+            .process_group(0);
+        let mut descriptors = Vec::new();
+        if let Some(code) = code {
+            command.arg(with_path("remove=", &code.path));
+            descriptors.push(code.folder.as_fd());
+        }
+        if let Some(confinement) = &settings.confinement {
+            let mut take = |use_of_it: &str, file: BorrowedFd<'a>| {
+                command.arg(format!("take={use_of_it}"));
+                descriptors.push(file);
+            };
+            if let Some(folder) = confinement.cwd()? {
+                take("cwd", folder.get()?);
+            }
+            for file in &confinement.read {
+                take("read", file.get()?);
+            }
+            for file in &confinement.write {
+                take("write", file.get()?);
+            }
+            if let Some(code) = code {
+                take("read", code.file.as_fd());
+            }
+            command.arg("sandbox=on");
+            command.args(sandbox.as_ref().filter(|sandbox| !sandbox.network).map(|_| "network=off"));
+        } else if let Some(folder) = cwd {
+            command.arg(with_path("cwd=", folder));
+        }
+        command.arg("--").args(arguments);
+        Ok(Self { control, command, descriptors })
+    }
+}
+
+/// The options of a supervisor for the limits.
+fn limit_options(limits: &ProgramLimits) -> impl Iterator<Item = String> {
+    let ProgramLimits { cpu_seconds, memory_bytes, file_bytes, processes, output_bytes: _ } = *limits;
+    let limits = [("cpu=", cpu_seconds), ("memory=", memory_bytes), ("file=", file_bytes), ("processes=", processes)];
+    limits.into_iter().filter_map(|(name, limit)| Some(format!("{name}{}", limit?)))
+}
+
+fn with_path(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(name);
+    option.push(path);
+    option
 }
 
 /// Parses the line that a supervisor writes.
@@ -143,15 +227,27 @@ fn parse(line: &str) -> Report {
 }
 
 /// Runs an empty command with the settings; the error is the reason why that is not possible.
-pub(super) fn probe(programs: &Programs) -> Result<(), String> {
+pub(super) fn probe(settings: &Settings) -> Result<(), String> {
     let run = || -> io::Result<Report> {
         let arguments = ["/bin/sh", "-c", ":"].map(OsStr::new);
-        let (mut control, mut command) = command(&Surroundings::current(), programs, &arguments, None)?;
+        let Start { mut control, mut command, descriptors } =
+            Start::new(&Surroundings::current(), settings, &arguments, None)?;
+        for part in descriptors.chunks(MESSAGE_DESCRIPTORS) {
+            let mut tries = 0;
+            while !send(&control, part)? {
+                tries += 1;
+                if tries == 1000 {
+                    return Err(Errno::TOOMANYREFS.into());
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         drop(command); // it has the other end of the socket
         let mut line = String::new();
         control.read_to_string(&mut line)?;
-        child.wait()?;
+        // Its status is lost in a process that ignores SIGCHLD.
+        let _ = child.wait();
         Ok(parse(line.trim_end()))
     };
     match run() {

@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -16,8 +14,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Number, json};
 use tokio::sync::mpsc::Receiver;
 
-use super::environment::{Surroundings, private_folder};
-use super::options::Programs;
+use super::code_file::{CodeFile, Temporary};
+use super::environment::Surroundings;
+use super::options::Settings;
 use super::run::{self, Event, Outcome, Program, Report};
 use crate::call::{ChunkMode, ToolResponse};
 use crate::native::{NativeTool, ToolContext, ToolError};
@@ -25,6 +24,8 @@ use crate::policy::{Permission, ToolKind};
 
 /// The names of the outputs of a program.
 const OUTPUTS: [&str; 2] = ["stdout", "stderr"];
+/// The longest argument of a program, in bytes, that every Linux accepts; it ends with a NUL.
+const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
 fn five_minutes() -> Number {
     300.into()
@@ -41,12 +42,20 @@ struct ShellCommand {
 }
 
 /// The tool that runs a shell command.
-pub(super) fn execute_shell_command(programs: Programs) -> NativeTool {
+pub(super) fn execute_shell_command(settings: Arc<Settings>) -> NativeTool {
     let description = "Run a shell command, and get its return code, its output and its errors. It has no input. When the \
                        shell has ended, processes that it left in the background are killed.";
-    tool("execute_shell_command", description, programs, |_, _, ShellCommand { command, timeout }| {
+    tool("execute_shell_command", description, settings, |_, _, ShellCommand { command, timeout }| {
+        if command.len() > ARGUMENT_BYTES {
+            let bytes = command.len();
+            let text = format!(
+                "the command has {bytes} bytes, and the longest possible one has {ARGUMENT_BYTES}: write the text to a file in several \
+                 calls, each with a part of it, and run or read that file"
+            );
+            return Err(ToolError::new(text));
+        }
         let arguments = vec!["/bin/sh".into(), "-c".into(), command.into()];
-        Ok((Program { arguments, timeout: duration(&timeout), removed: None }, Deadline { what: "command", timeout }))
+        Ok((Program { arguments, timeout: duration(&timeout), code: None }, Deadline { what: "command", timeout }))
     })
 }
 
@@ -64,35 +73,30 @@ struct PythonCode {
 ///
 /// The interpreter is isolated (`-I`): it imports nothing from the working directory, the folder of the code or that of the
 /// user, and ignores variables of the environment.
-pub(super) fn execute_python_code(programs: Programs) -> NativeTool {
+pub(super) fn execute_python_code(settings: Arc<Settings>) -> NativeTool {
     let description = "Run Python code in a new interpreter, and get its return code, its output and its errors. Print what \
                        you want to see. It has no input.";
-    tool("execute_python_code", description, programs, |surroundings, programs, PythonCode { code, timeout }| {
-        let file = write_code(&surroundings.temporary, &code)
+    tool("execute_python_code", description, settings, |surroundings, settings, PythonCode { code, timeout }| {
+        let code = write_code(surroundings, settings, &code)
             .map_err(|error| ToolError::new(format!("cannot write the code to a file: {error}")))?;
         let options = ["-I", "-u", "-X", "utf8"].map(OsString::from);
-        let python = surroundings.find(&programs.python).into_os_string();
-        let arguments = [python].into_iter().chain(options).chain([file.clone().into()]).collect();
-        Ok((
-            Program { arguments, timeout: duration(&timeout), removed: Some(file) },
-            Deadline { what: "code", timeout },
-        ))
+        let python = surroundings.find(&settings.programs.python).into_os_string();
+        let arguments = [python].into_iter().chain(options).chain([code.path.clone().into()]).collect();
+        let program = Program { arguments, timeout: duration(&timeout), code: Some(code) };
+        Ok((program, Deadline { what: "code", timeout }))
     })
 }
 
-/// Writes code to a file in a private folder.
-fn write_code(temporary: &Path, code: &str) -> io::Result<PathBuf> {
-    let folder = private_folder(temporary)?;
-    let path = folder.join("code.py");
-    let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        file.write_all(code.as_bytes())
-    };
-    write().inspect_err(|_| {
-        let _ = fs::remove_file(&path);
-        let _ = fs::remove_dir(&folder);
-    })?;
-    Ok(path)
+/// Writes code to a file in a private folder. That of a sandbox is in the folder that was there when its tools were made.
+fn write_code(surroundings: &Surroundings, settings: &Settings, code: &str) -> io::Result<CodeFile> {
+    #[cfg(target_os = "linux")]
+    if let Some(confinement) = &settings.confinement {
+        let none = || io::Error::new(io::ErrorKind::NotFound, "there was no folder for temporary files");
+        return confinement.temporary.as_ref().ok_or_else(none)?.write(code);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = settings;
+    Temporary::open(&surroundings.temporary)?.write(code)
 }
 
 /// The timeout of a call, for its text.
@@ -115,14 +119,14 @@ type Prepared = Result<(Program, Deadline), ToolError>;
 fn tool<P: JsonSchema + DeserializeOwned + Send + 'static>(
     name: &str,
     description: &str,
-    programs: Programs,
-    program: fn(&Surroundings, &Programs, P) -> Prepared,
+    settings: Arc<Settings>,
+    program: fn(&Surroundings, &Settings, P) -> Prepared,
 ) -> NativeTool {
     let function = move |_: ToolContext, surroundings: Surroundings, parameters: P| {
-        let programs = programs.clone();
+        let settings = settings.clone();
         let begin = async move {
-            let (program, deadline) = program(&surroundings, &programs, parameters)?;
-            Ok::<_, ToolError>(responses(run::start(surroundings, programs, program), deadline))
+            let (program, deadline) = program(&surroundings, &settings, parameters)?;
+            Ok::<_, ToolError>(responses(run::start(surroundings, settings, program), deadline))
         };
         stream::once(begin).try_flatten()
     };

@@ -1,12 +1,15 @@
 //! The process of a server: drains its log, reaps it, and ends it with its descendants.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use memchr::memchr;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -16,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::target::CommandTarget;
 use crate::bytes::{hex, random_bytes};
-use crate::process::inherited;
+use crate::process::{find, inherited};
 use crate::sync::lock;
 
 /// The time that a server has to end after its input is closed, and again after SIGTERM.
@@ -35,7 +38,8 @@ pub(super) struct Process {
     fault: Mutex<Option<String>>,
     /// Cancelled to end the process.
     pub(super) stop: CancellationToken,
-    pub(super) exit: watch::Receiver<Option<ExitStatus>>,
+    /// The end of the process, whose status is lost in a host that ignores SIGCHLD.
+    pub(super) exit: watch::Receiver<Option<Option<ExitStatus>>>,
     /// Cancelled when the process and its group are gone.
     gone: CancellationToken,
 }
@@ -44,12 +48,21 @@ impl Process {
     /// Starts the program of a target, in the current tokio runtime, and returns it with its input and output.
     pub(super) fn start(target: &CommandTarget) -> Result<(Arc<Self>, ChildStdin, ChildStdout), String> {
         let mark = random_bytes::<16>().map(|bytes| hex(&bytes)).map_err(|error| error.to_string())?;
-        let mut command = Command::new(&target.program);
+        let failed = |error: io::Error| format!("cannot start `{}`: {error}", target.program);
+        let mut variables: HashMap<OsString, OsString> = inherited().collect();
+        variables.extend(target.env.iter().map(|(name, value)| (name.into(), value.into())));
+        let mut program = PathBuf::from(&target.program);
+        if program.components().count() == 1 && program.is_relative() {
+            // Not left to `Command`: where SIGCHLD is ignored, it panics if it finds none.
+            let folders = variables.get(OsStr::new("PATH")).map(OsString::as_os_str);
+            program = find(&program, folders).ok_or_else(|| failed(Errno::NOENT.into()))?;
+        }
+        let mut command = Command::new(program);
         command
+            .arg0(&target.program)
             .args(&target.args)
             .env_clear()
-            .envs(inherited())
-            .envs(target.env.iter().map(|(name, value)| (name, value)))
+            .envs(variables)
             .env(MARK, &mark)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -60,7 +73,6 @@ impl Process {
         if let Some(folder) = &target.cwd {
             command.current_dir(folder);
         }
-        let failed = |error: io::Error| format!("cannot start `{}`: {error}", target.program);
         let mut child = command.spawn().map_err(failed)?;
         let (Some(input), Some(output), Some(log)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -99,7 +111,10 @@ impl Process {
         let status = *self.exit.borrow();
         let mut text = match (lock(&self.fault).clone(), status) {
             (Some(fault), _) => fault,
-            (None, Some(status)) => format!("the server ended with {}", status.to_string().replacen(": ", " ", 1)),
+            (None, Some(Some(status))) => {
+                format!("the server ended with {}", status.to_string().replacen(": ", " ", 1))
+            }
+            (None, Some(None)) => "the server ended".to_owned(),
             (None, None) => "the server closed its output".to_owned(),
         };
         let log = lock(&self.log);
@@ -182,7 +197,7 @@ fn marked(mark: &str) -> Vec<Pid> {
 struct Reaper {
     child: Child,
     group: Group,
-    exited: watch::Sender<Option<ExitStatus>>,
+    exited: watch::Sender<Option<Option<ExitStatus>>>,
     process: Arc<Process>,
 }
 
@@ -195,7 +210,7 @@ impl Reaper {
             status = child.wait() => status,
             () = process.stop.cancelled() => end(&mut child, &group).await,
         };
-        exited.send_replace(Some(status.unwrap_or_default()));
+        exited.send_replace(Some(status.ok()));
         group.clean_up().await;
     }
 }

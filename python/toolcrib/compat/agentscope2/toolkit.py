@@ -272,6 +272,8 @@ class Toolkit(Original):
         # AgentScope's MCP clients, which have this prefix, are not members, and would take the place of one.
         self._update_index()
         entries = self._index.get(name)
+        if isinstance(activated, str):
+            activated = (activated,)
         if entries is None or (name.startswith("mcp__") and any(group.mcps for group in self._groups)):
             return None
         for group, tool in reversed(entries):
@@ -314,6 +316,8 @@ class Toolkit(Original):
         # Private, but agents' helpers and tests read it.
         available: dict[str, RegisteredTool] = {}
         listed = self.tool_groups
+        if isinstance(groups, str):
+            groups = [groups]
         if await self._get_available_skills(groups):
             available[self.builtin_skill_viewer.tool.name] = self.builtin_skill_viewer
         if any(group.name != _BASIC for group in listed):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from toolcrib import Store, Toolkit, ToolResponse, tools
-from toolcrib._core import _write_call
+from toolcrib._core import _name_list, _write_call
 from toolcrib.compat.artifactflow.base import BaseTool, ToolParameter, ToolResult
 
 __all__ = [
@@ -54,7 +54,7 @@ class ArtifactManager:
         session_id = self.current_session_id if session_id is None else session_id
         if session_id is None:
             return []
-        response = await self.call(session_id, "list_artifacts", full=list(full_content_ids))
+        response = await self.call(session_id, "list_artifacts", full=_name_list("full_content_ids", full_content_ids))
         listed: list[dict[str, Any]] = (response.metadata or {})["value"]["artifacts"]
         return listed
 
@@ -76,7 +76,8 @@ class ArtifactManager:
         if session_id is None:
             return 0
         listed = {artifact["id"] for artifact in await self.list_artifacts(session_id)}
-        responses = [await self.call(session_id, "delete_artifact", id=id) for id in temporary_ids if id in listed]
+        ids = [id for id in _name_list("temporary_ids", temporary_ids) if id in listed]
+        responses = [await self.call(session_id, "delete_artifact", id=id) for id in ids]
         return sum(response.code is None for response in responses)
 
     async def call(self, session_id: str, tool: str, **params: Any) -> ToolResponse:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from toolcrib._core import ToolResponse, _as_response, _write_call
+from toolcrib._core import ToolResponse, _as_response, _name_list, _write_call
 from toolcrib.declared import JSON_TYPES
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class CallSubagentTool(BaseTool):
 
     def __init__(self, agents: Sequence[str] = ("search_agent", "crawl_agent")) -> None:
         super().__init__("call_subagent", "Call a specialized sub-agent to perform a task.")
-        self.agents = tuple(agents)
+        self.agents = tuple(_name_list("agents", agents))
 
     def get_parameters(self) -> list[ToolParameter]:
         """Return the name of the sub-agent and the instruction."""

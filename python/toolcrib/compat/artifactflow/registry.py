@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolcrib import Toolkit
+from toolcrib._core import _name_list
 from toolcrib.compat.artifactflow.base import BaseTool, ToolResult
 from toolcrib.errors import ToolCallError
 
@@ -108,7 +109,7 @@ class ToolRegistry:
     def create_agent_toolkit(self, agent_name: str, tool_names: list[str] | None = None) -> AgentToolkit:
         """Create the toolkit of an agent and replace the one it had. Unknown names are logged."""
         toolkit = AgentToolkit(agent_name)
-        for name in tool_names or ():
+        for name in _name_list("tool_names", tool_names or ()):
             if name in self.tool_library:
                 toolkit.add_tool(self.tool_library[name])
             else:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolcrib._core import _read_toml
+from toolcrib._core import _name_list, _read_toml
 from toolcrib.compat.gemini.bus import ALWAYS_ALLOW_PRIORITY
 from toolcrib.compat.gemini.policy import PolicyDecision, PolicyRule
 from toolcrib.compat.gemini.spelling import snake_keys
@@ -140,7 +140,7 @@ def rules_of_settings(
     return [
         PolicyRule(decision, name + suffix, priority=priority)
         for names, decision, priority, suffix in settings
-        for name in names
+        for name in _name_list("names of tools and servers", names)
     ]
 
 
@@ -149,7 +149,7 @@ class _InvalidFile(Exception):
 
 
 def _toml_files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
-    for path in map(Path, paths):
+    for path in map(Path, [paths] if isinstance(paths, str | os.PathLike) else paths):
         if path.is_dir():
             yield from sorted(path.glob("*.toml"))
         else:

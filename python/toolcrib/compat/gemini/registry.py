@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from toolcrib import Toolkit
-from toolcrib._core import ToolCall, _as_response
+from toolcrib._core import ToolCall, _as_response, _name_list
 from toolcrib.compat.gemini.agents import AgentDefinition, AgentRegistry, SubagentToolWrapper
 from toolcrib.compat.gemini.bus import (
     MessageBus,
@@ -69,8 +69,8 @@ class Config:
         self.model = model
         self.run = run
         self._enable_subagents = enable_subagents
-        self._allowed = None if allowed_tools is None else frozenset(allowed_tools)
-        self._excluded = frozenset(exclude_tools)
+        self._allowed = None if allowed_tools is None else frozenset(_name_list("allowed_tools", allowed_tools))
+        self._excluded = frozenset(_name_list("exclude_tools", exclude_tools))
         self._policy = policy_engine
         self._bus = None if policy_engine is None else MessageBus(policy_engine)
         if policy_engine is not None and self._bus is not None:
@@ -221,7 +221,7 @@ class ToolRegistry:
 
     def get_function_declarations_filtered(self, names: Iterable[str]) -> list[dict[str, Any]]:
         """Describe those of these tools that there are."""
-        return [tool.schema for tool in map(self.get_tool, names) if tool is not None]
+        return [tool.schema for tool in map(self.get_tool, _name_list("names", names)) if tool is not None]
 
     async def execute_tool_call(self, tool_call: Any, update_output: Callable[[str], None] | None = None) -> ToolResult:
         """Run a call of the model: find the tool, validate, confirm, execute. Every error is a result.

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from toolcrib._core import _ToolRoster
+from toolcrib._core import _name_list, _ToolRoster
 from toolcrib.errors import InvalidGroupError, ReservedGroupError, ReservedGroupRemovalError, UnknownGroupError
 
 __all__ = ["BUILTIN_TOOL_GROUPS", "Outcome", "ToolGroupManager"]
@@ -99,7 +99,7 @@ class ToolGroupManager:
 
     def getToolDefinitions(self, groupIds: Iterable[str]) -> list[dict[str, Any]]:
         """Return the definitions of these groups; the first definition of a name wins."""
-        ids = list(groupIds)
+        ids = _name_list("groupIds", groupIds)
         for unknown in [id for id in ids if not self.hasGroup(id)]:
             self.log.warning("there is no tool group '%s'", unknown)
         return self._roster.definitions(ids)
@@ -119,7 +119,7 @@ class ToolGroupManager:
 
     def isToolInGroups(self, toolName: str, groupIds: Iterable[str]) -> bool:
         """Return true if one of these groups contains the tool."""
-        return self._roster.is_in(toolName, list(groupIds))
+        return self._roster.is_in(toolName, groupIds)
 
     def getAllGroupIds(self) -> list[str]:
         """Return the ids of all groups, in the order of registration."""
