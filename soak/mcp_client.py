@@ -53,8 +53,8 @@ FLOODS = [
 
 @attack(
     row="h3",
-    promise="An answer of an MCP server within the size limit, with millions of values, takes at most 64 MiB beyond its "
-    "size, and never stops the event loop for 100 ms.",
+    promise="An answer of an MCP server within the size limit, with millions of values, takes at most 64 MiB beyond "
+    "its size, and never stops the event loop for 100 ms.",
     unit="answers",
     release=500,
     smallest=len(ANSWERS),
@@ -96,7 +96,7 @@ def _in_process(name: str, amount: int) -> Outcome:
     return Outcome(**json.loads(done.stdout.splitlines()[-1]))
 
 
-# --- the process --------------------------------------------------------------------------------------------------------------
+# --- the process ----------------------------------------------------------------------------------------------------
 
 
 def _memory(field: str) -> int:
@@ -211,7 +211,9 @@ async def _unread_calls(amount: int) -> Outcome:
         before = _memory("VmRSS")
         while outcome.attempts < amount:
             responses = await asyncio.gather(*(toolkit.call("echo", text=text) for _ in range(10)))
-            outcome.broken += [f"{response.code}: {response.text}" for response in responses if response.code != "timeout"]
+            outcome.broken += [
+                f"{response.code}: {response.text}" for response in responses if response.code != "timeout"
+            ]
             outcome.attempts += len(responses)
             del responses
         for _ in range(100):
