@@ -161,7 +161,7 @@ async def _served(*arguments: str, http: bool = False, **options: Any) -> AsyncI
 async def _heavy_answers(amount: int) -> Outcome:
     outcome = Outcome(0)
     growth, stall = 0, 0.0
-    transports: list[tuple[tuple[str, ...], bool]] = [(("well",), False), (("well",), True), (("well", "--json"), True)]
+    transports: list[tuple[tuple[str, ...], bool]] = [(("heavy",), False), (("heavy",), True), (("heavy", "--json"), True)]
     for round_ in range(-(-amount // len(ANSWERS))):
         arguments, http = transports[round_ % len(transports)]
         async with _served(*arguments, http=http, call_timeout=TIMEOUT) as toolkit:
@@ -187,7 +187,7 @@ async def _heavy_answers(amount: int) -> Outcome:
 async def _floods(amount: int) -> Outcome:
     outcome = Outcome(0)
     growth, stall = 0, 0.0
-    async with _served("well", call_timeout=TIMEOUT) as toolkit:
+    async with _served("heavy", call_timeout=TIMEOUT) as toolkit:
         await toolkit.call("add", a=1)
         while outcome.attempts < amount:
             for unit in FLOODS:

@@ -120,7 +120,7 @@ async def test_metadata_that_is_set_replaces_what_was_not_asked_for() -> None:
 
 
 async def test_large_honest_answers_arrive() -> None:
-    async with scripted("well") as (toolkit, _):
+    async with scripted("heavy") as (toolkit, _):
         numbers = await toolkit.call("heavy", unit="0.25", count=1_000_000, where="structured")
         text = await toolkit.call("echo", text="é" * 1_000_000)
 
@@ -133,7 +133,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_at_once_and_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, logger="toolcrib")
-    async with scripted("well") as (toolkit, _):
+    async with scripted("heavy") as (toolkit, _):
         response = await toolkit.call("line", text='{"jsonrpc":"2.0","id":$ID,"result":{"content":nothing}}')
         await until(lambda: "dropped a message of MCP server `scripted`" in caplog.text)
 
@@ -144,7 +144,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_at_once_and_a_warning(
 
 async def test_numbers_that_json_does_not_have_are_none() -> None:
     line = '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":{"a":[NaN,-Infinity,1e400]}}}'
-    async with scripted("well") as (toolkit, _):
+    async with scripted("heavy") as (toolkit, _):
         response = await toolkit.call("line", text=line)
 
     assert response.metadata is not None
