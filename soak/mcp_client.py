@@ -53,8 +53,8 @@ FLOODS = [
 
 @attack(
     row="h3",
-    promise="An answer of an MCP server within the size limit, with millions of values, takes at most 64 MiB beyond its "
-    "size, and never stops the event loop for 100 ms.",
+    promise="An answer of an MCP server within the size limit, with millions of values, takes at most 64 MiB beyond "
+    "its size, and never stops the event loop for 100 ms.",
     unit="answers",
     release=500,
     smallest=len(ANSWERS),
@@ -96,7 +96,7 @@ def _in_process(name: str, amount: int) -> Outcome:
     return Outcome(**json.loads(done.stdout.splitlines()[-1]))
 
 
-# --- the process --------------------------------------------------------------------------------------------------------------
+# --- the process ----------------------------------------------------------------------------------------------------
 
 
 def _memory(field: str) -> int:
@@ -161,7 +161,7 @@ async def _served(*arguments: str, http: bool = False, **options: Any) -> AsyncI
 async def _heavy_answers(amount: int) -> Outcome:
     outcome = Outcome(0)
     growth, stall = 0, 0.0
-    transports: list[tuple[tuple[str, ...], bool]] = [(("well",), False), (("well",), True), (("well", "--json"), True)]
+    transports: list[tuple[tuple[str, ...], bool]] = [(("heavy",), False), (("heavy",), True), (("heavy", "--json"), True)]
     for round_ in range(-(-amount // len(ANSWERS))):
         arguments, http = transports[round_ % len(transports)]
         async with _served(*arguments, http=http, call_timeout=TIMEOUT) as toolkit:
@@ -187,7 +187,7 @@ async def _heavy_answers(amount: int) -> Outcome:
 async def _floods(amount: int) -> Outcome:
     outcome = Outcome(0)
     growth, stall = 0, 0.0
-    async with _served("well", call_timeout=TIMEOUT) as toolkit:
+    async with _served("heavy", call_timeout=TIMEOUT) as toolkit:
         await toolkit.call("add", a=1)
         while outcome.attempts < amount:
             for unit in FLOODS:
@@ -211,7 +211,9 @@ async def _unread_calls(amount: int) -> Outcome:
         before = _memory("VmRSS")
         while outcome.attempts < amount:
             responses = await asyncio.gather(*(toolkit.call("echo", text=text) for _ in range(10)))
-            outcome.broken += [f"{response.code}: {response.text}" for response in responses if response.code != "timeout"]
+            outcome.broken += [
+                f"{response.code}: {response.text}" for response in responses if response.code != "timeout"
+            ]
             outcome.attempts += len(responses)
             del responses
         for _ in range(100):

@@ -22,12 +22,12 @@ SCRIPT = Path(__file__).parents[1] / "tests" / "data" / "mcp" / "scripted_server
 
 @asynccontextmanager
 async def scripted(
-    *arguments: str, registers: bool = True, toolkit: Toolkit | None = None, **options: Any
+    *arguments: str, toolkit: Toolkit | None = None, **options: Any
 ) -> AsyncIterator[tuple[Toolkit, McpRegistration]]:
     """Connect to a scripted server and register its tools."""
     kit = toolkit or Toolkit()
     async with mcp.connect([sys.executable, str(SCRIPT), *arguments], name="scripted", **options) as client:
-        yield kit, await kit.register_mcp_client(client) if registers else McpRegistration("scripted")
+        yield kit, await kit.register_mcp_client(client)
 
 
 async def until(condition: Any) -> None:
@@ -53,7 +53,9 @@ async def test_tools_that_fall_out_of_the_list_are_skipped_with_their_reasons() 
 
 async def test_a_name_that_is_listed_twice_is_registered_and_skipped() -> None:
     async with scripted("duplicate-names") as (toolkit, registration):
-        described = next(s for s in toolkit.get_json_schemas() if s["function"]["name"] == "echo")["function"]["description"]
+        described = next(s for s in toolkit.get_json_schemas() if s["function"]["name"] == "echo")["function"][
+            "description"
+        ]
 
     assert described == "Echoes its arguments."
     assert registration.tools["echo"] == "echo"
@@ -67,15 +69,14 @@ async def test_definitions_that_are_too_deep_or_too_large_are_skipped_alone() ->
     assert deep.skipped.keys() == {"deep_130", "deep_5000"}
     assert "levels deep" in deep.skipped["deep_130"]
     assert "too many values" in heavy.skipped["heavy_tool"]
-    assert "echo" in deep.tools and "echo" in heavy.tools
+    assert "echo" in deep.tools
+    assert "echo" in heavy.tools
 
 
 async def test_the_filters_decide_about_skipped_tools_too(caplog: pytest.LogCaptureFixture) -> None:
-    async with scripted("invalid-tools", registers=False) as (toolkit, _):
-        client = mcp.connect([sys.executable, str(SCRIPT), "invalid-tools"], name="other")
-        async with client:
-            chosen = await toolkit.register_mcp_client(client, enable_funcs=["echo", "list"])
-            left_out = await Toolkit().register_mcp_client(client, disable_funcs=["list"])
+    async with mcp.connect([sys.executable, str(SCRIPT), "invalid-tools"], name="scripted") as client:
+        chosen = await Toolkit().register_mcp_client(client, enable_funcs=["echo", "list"])
+        left_out = await Toolkit().register_mcp_client(client, disable_funcs=["list"])
 
     assert chosen.skipped == {"list": "`inputSchema` must be an object"}
     assert "list" not in left_out.skipped
@@ -119,10 +120,11 @@ async def test_metadata_that_is_set_replaces_what_was_not_asked_for() -> None:
 
 
 async def test_large_honest_answers_arrive() -> None:
-    async with scripted("well") as (toolkit, _):
+    async with scripted("heavy") as (toolkit, _):
         numbers = await toolkit.call("heavy", unit="0.25", count=1_000_000, where="structured")
         text = await toolkit.call("echo", text="é" * 1_000_000)
 
+    assert numbers.metadata is not None
     assert numbers.metadata["value"]["a"] == [0.25] * 1_000_000
     assert text.text == "é" * 1_000_000
 
@@ -131,7 +133,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_at_once_and_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, logger="toolcrib")
-    async with scripted("well") as (toolkit, _):
+    async with scripted("heavy") as (toolkit, _):
         response = await toolkit.call("line", text='{"jsonrpc":"2.0","id":$ID,"result":{"content":nothing}}')
         await until(lambda: "dropped a message of MCP server `scripted`" in caplog.text)
 
@@ -142,9 +144,10 @@ async def test_an_answer_that_cannot_be_read_is_an_error_at_once_and_a_warning(
 
 async def test_numbers_that_json_does_not_have_are_none() -> None:
     line = '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":{"a":[NaN,-Infinity,1e400]}}}'
-    async with scripted("well") as (toolkit, _):
+    async with scripted("heavy") as (toolkit, _):
         response = await toolkit.call("line", text=line)
 
+    assert response.metadata is not None
     assert response.metadata["value"] == {"a": [None, None, float("inf")]}
 
 
@@ -170,7 +173,8 @@ async def test_a_server_may_ask_so_often_and_no_more(protocol: str) -> None:
         few = await toolkit.call("ask", times=3)
         many = await toolkit.call("ask", times=5000)
 
-    assert few.ok and "Ann" in few.text
+    assert few.ok
+    assert "Ann" in few.text
     assert many.code == "failed"
     assert "more than 3 questions and model requests" in many.text
     assert asked <= 6
@@ -191,12 +195,12 @@ async def test_many_tools_are_registered_while_other_tasks_run() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    async with scripted("many-tools", registers=False) as (toolkit, _):
-        async with mcp.connect([sys.executable, str(SCRIPT), "many-tools"], name="many") as client:
-            await client.list_tools()
-            counting = asyncio.create_task(count())
-            await toolkit.register_mcp_client(client)
-            counting.cancel()
+    toolkit = Toolkit()
+    async with mcp.connect([sys.executable, str(SCRIPT), "many-tools"], name="many") as client:
+        await client.list_tools()
+        counting = asyncio.create_task(count())
+        await toolkit.register_mcp_client(client)
+        counting.cancel()
 
     assert len(toolkit.tools) > 10_000
     assert turns > 5

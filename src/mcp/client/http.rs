@@ -294,7 +294,8 @@ impl LimitedClient {
         Ok(body)
     }
 
-    fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+    /// The events of a response, or of a stream that belongs to no request.
+    fn events(&self, response: Response, request: Option<RequestId>) -> BoxStream<'static, Result<Sse, SseError>> {
         let events = SseStream::from_bytes_stream(LimitedEvents::new(response.bytes_stream(), self.max_body));
         let routes = self.routes.clone();
         let read = move |event: Result<Sse, SseError>| {
@@ -303,7 +304,7 @@ impl LimitedClient {
                 if matches!(event.event.as_deref(), None | Some("" | "message"))
                     && let Some(data) = event.data.take().filter(|data| !data.trim().is_empty())
                 {
-                    messages = read_event(&data, &routes);
+                    messages = read_event(&data, &routes, request.as_ref());
                 }
                 event
             });
@@ -346,7 +347,10 @@ impl LimitedClient {
         let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let media_type = media_type(&response);
         if media_type == EVENT_STREAM {
-            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session_id));
+            return Ok(StreamableHttpPostResponse::Sse(
+                self.events(response, request.map(|request| request.id.clone())),
+                session_id,
+            ));
         }
         let body = self.body(response).await?;
         // Only a request needs an answer.
@@ -448,7 +452,7 @@ impl StreamableHttpClient for LimitedClient {
         }
         let response = self.send(request, session_id, auth_header, custom_headers).await?;
         match response.status() {
-            status if status.is_success() && media_type(&response) == EVENT_STREAM => Ok(self.events(response)),
+            status if status.is_success() && media_type(&response) == EVENT_STREAM => Ok(self.events(response, None)),
             // Servers without such streams answer with 405, and some with 404, 400 or a page.
             status if status.is_success() || status.is_client_error() => {
                 Err(StreamableHttpError::ServerDoesNotSupportSse)
@@ -487,10 +491,18 @@ fn for_rmcp(message: ServerJsonRpcMessage, is_call: bool) -> ServerJsonRpcMessag
     if is_call { message } else { typed(message) }
 }
 
-/// Reads the messages of an event, and writes them as rmcp reads them.
-fn read_event(data: &str, routes: &Routes) -> Vec<String> {
+/// Reads the messages of an event, and writes them as rmcp reads them. The event may be of the response to a request.
+fn read_event(data: &str, routes: &Routes, request: Option<&RequestId>) -> Vec<String> {
+    let passed = |unreadable: Unreadable| {
+        let answer = match &unreadable.kind {
+            UnreadableKind::Answer(id) => id.as_ref().or(request).map(|id| (id.clone(), unreadable.reason.clone())),
+            UnreadableKind::Request(..) | UnreadableKind::Other => None,
+        };
+        let message = routes.drop_unreadable(unreadable);
+        message.or_else(|| answer.map(|(id, reason)| routes.unreadable_answer(id, &reason)))
+    };
     let read = message::read(data.as_bytes(), EncodingErrors::Replace).into_iter();
-    let messages = read.filter_map(|read| read.map_or_else(|unreadable| routes.drop_unreadable(unreadable), Some));
+    let messages = read.filter_map(|read| read.map_or_else(passed, Some));
     let written = messages.filter_map(|message| {
         let is_call = matches!(&message, JsonRpcMessage::Response(answer) if routes.is_call(&answer.id));
         serde_json::to_string(&for_rmcp(message, is_call)).ok()
@@ -503,9 +515,11 @@ fn media_type(response: &Response) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A stream of bytes that fails when an event is too large.
+/// A stream of bytes that fails when an event is too large. Bytes that are not UTF-8 are replaced.
 struct LimitedEvents<S> {
     chunks: S,
+    /// The bytes of a character whose end is in the next chunk.
+    character: Vec<u8>,
     limit: usize,
     /// Number of bytes since the last empty line.
     size: usize,
@@ -515,7 +529,7 @@ struct LimitedEvents<S> {
 
 impl<S> LimitedEvents<S> {
     fn new(chunks: S, limit: usize) -> Self {
-        Self { chunks, limit, size: 0, at_line_end: false }
+        Self { chunks, character: Vec::new(), limit, size: 0, at_line_end: false }
     }
 
     fn is_within_limit(&mut self, chunk: &[u8]) -> bool {
@@ -540,13 +554,41 @@ impl<S> LimitedEvents<S> {
     }
 }
 
+impl<S> LimitedEvents<S> {
+    /// The text of a chunk, with the begin of a character in the chunk before and without that of one at its end.
+    fn text_of(&mut self, chunk: Bytes) -> Bytes {
+        if self.character.is_empty() && std::str::from_utf8(&chunk).is_ok() {
+            return chunk;
+        }
+        let mut bytes = std::mem::take(&mut self.character);
+        bytes.extend_from_slice(&chunk);
+        let mut text = String::with_capacity(bytes.len());
+        let mut parts = bytes.utf8_chunks().peekable();
+        while let Some(part) = parts.next() {
+            text.push_str(part.valid());
+            let is_last = parts.peek().is_none();
+            if is_last && is_begin_of_character(part.invalid()) {
+                self.character = part.invalid().to_vec();
+            } else if !part.invalid().is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        text.into()
+    }
+}
+
+/// True if bytes at the end of a text may be the begin of a character.
+fn is_begin_of_character(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
 impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for LimitedEvents<S> {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let chunk = std::task::ready!(self.chunks.poll_next_unpin(context));
         Poll::Ready(chunk.map(|chunk| match chunk {
-            Ok(chunk) if self.is_within_limit(&chunk) => Ok(chunk),
+            Ok(chunk) if self.is_within_limit(&chunk) => Ok(self.text_of(chunk)),
             Ok(_) => Err(io::Error::other(format!("the server sent an event of more than {} bytes", self.limit))),
             Err(error) => Err(io::Error::other(failed(&error).to_string())),
         }))
@@ -605,6 +647,20 @@ mod tests {
             assert!(read_answer(&call(), body.as_bytes()).is_err(), "{body}");
         }
         assert!(read_answer(&call(), br#"{"jsonrpc":"2.0","id":"7","result":{}}"#).is_ok());
+    }
+
+    #[test]
+    fn characters_that_chunks_divide_are_whole_and_other_bytes_are_replaced() {
+        let text = "aé😀b".as_bytes();
+        for at in 0..=text.len() {
+            let mut events = LimitedEvents::new((), 100);
+            let (start, end) = text.split_at(at);
+
+            let joined = [start, end].map(|chunk| events.text_of(Bytes::copy_from_slice(chunk))).concat();
+
+            assert_eq!(joined, text, "{at}");
+        }
+        assert_eq!(LimitedEvents::new((), 100).text_of(Bytes::from_static(b"a\xffb\xc3(")), "a\u{fffd}b\u{fffd}(");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientResult, GetExtensions, GetMeta, JsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientResult, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
     ProgressNotificationParam, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification, ServerRequest,
 };
 use rmcp::service::InboundStreamOrigin;
@@ -253,6 +253,12 @@ impl Routes {
         drop(pending);
         self.doubted.notify_waiters();
         None
+    }
+
+    /// The answer to a request whose answer cannot be read, if no other can come.
+    pub(super) fn unreadable_answer(&self, id: RequestId, reason: &str) -> ServerJsonRpcMessage {
+        let text = format!("MCP server `{}`: its answer cannot be read: {reason}", self.strays.server());
+        JsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
     }
 
     /// Waits until an answer to a request has come that could not be read, and no other came for a moment. The result is the

@@ -32,6 +32,10 @@ impl Strays {
         Arc::new(Self { server, count: AtomicU64::new(0), warnings: Mutex::default(), handler })
     }
 
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -170,11 +170,11 @@ fn add(listed: &mut ListedTools, names: &mut HashSet<String>, text: &str) -> usi
 /// Parses a definition, unless it is too large.
 fn read(text: &str) -> Result<Value, String> {
     let found = outline(text, []);
-    if found.weight > MAX_DEFINITION {
-        return Err("its definition has too many values".to_owned());
-    }
     if found.depth > MAX_DEFINITION_DEPTH {
         return Err(format!("its definition is nested more than {MAX_DEFINITION_DEPTH} levels deep"));
+    }
+    if found.weight > MAX_DEFINITION {
+        return Err("its definition has too many values".to_owned());
     }
     message::parse(text, MAX_DEFINITION)
 }

@@ -25,11 +25,11 @@ Tools of every mode:
     change(kind)     `added`, `removed`, `redefined` or `same`: changes the tool `victim`, and reports a change of the list;
                      `replaced` puts the definition `tool` in its place
     victim()         returns `ran`
-    heavy(unit, count, where)
+    heavy(unit, count, where), listed only in the mode `heavy`
                      an answer with `count` values of the text `unit`, in which `{n}` is their number, in the place `where`:
                      `structured`, `object`, `content`, `meta` or `error`; `log` and `question` put them into a notification or a
                      request before the answer; `messages` sends them as messages before the answer
-    line(text, latin)
+    line(text, latin), listed only in the mode `heavy`
                      writes a line, with the id of the request in the place of `$ID`, and no answer; in Latin-1 if `latin` is true
 
 Modes, of which most change the answer to a call of `echo`:
@@ -48,6 +48,7 @@ Modes, of which most change the answer to a call of `echo`:
     frame-17m        answers with a line of 17 MiB
     frame-1g         answers with a line of 1 GiB
     deep             writes a message with 100 000 levels before the answer
+    heavy            lists the tools `heavy` and `line`
     deep-tools       lists two tools whose schemas have 130 and 5000 levels
     heavy-tool, heavy-list
                      lists a tool with 20 000 properties, or five million values that are no tools
@@ -173,11 +174,13 @@ class Server:
         if self.mode.startswith("schema-"):
             echo["inputSchema"] = add["outputSchema"]
         tools = [echo, add]
-        for name in ["progress", "wait", "ask", "sample", "content", "events", "pids", "change", "heavy", "line"]:
+        for name in ["progress", "wait", "ask", "sample", "content", "events", "pids", "change"]:
             tools.append({"name": name, "description": f"The tool {name}.", "inputSchema": OBJECT})
         if self.victim:
             tools.append(self.victim)
-        if self.mode == "duplicate-names":
+        if self.mode == "heavy":
+            tools += [{"name": name, "inputSchema": OBJECT} for name in ("heavy", "line")]
+        elif self.mode == "duplicate-names":
             tools.append({"name": "echo", "description": "Another.", "inputSchema": OBJECT})
         elif self.mode == "strange-names":
             for name in ["a\u200bdd", "line\nbreak", "\u0435cho", "", "x" * 5000]:
