@@ -2441,8 +2441,8 @@ class ToolResponse:
         id: A unique text; by default the time and six random digits.
         code: The error code: `"bad_call"`, `"unknown_tool"`, `"inactive_group"`, `"invalid_arguments"`,
             `"tool_not_available"`, `"failed"`, `"interrupted"`, `"timeout"`, `"denied"`, `"pending"`,
-            `"cancelled"`, `"limit_exceeded"` or `"busy"`, and for background tasks `"unknown_task"`, `"task_running"` or
-            `"task_finished"`; None if the call succeeded.
+            `"cancelled"`, `"limit_exceeded"` or `"busy"`, and for background tasks `"unknown_task"`,
+            `"task_running"` or `"task_finished"`; None if the call succeeded.
         mode: The relation to the result of the call: `"progress"` is a notice for people and not part of the result,
             `"addition"` is appended to the result, `"result"` is the result so far and replaces everything before it.
 

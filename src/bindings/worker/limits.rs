@@ -249,7 +249,7 @@ impl PoolState {
             *counts.entry(work.name().to_owned()).or_default() += 1;
         }
         let mut tools: Vec<_> = counts.into_iter().collect();
-        tools.sort_by(|one, other| other.1.cmp(&one.1));
+        tools.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let mut names = String::new();
         for (name, count) in tools.iter().take(NAMED_TOOLS) {
             let comma = if names.is_empty() { "" } else { ", " };
