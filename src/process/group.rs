@@ -23,6 +23,7 @@ pub(super) struct Supervised {
 
 impl Supervised {
     /// Starts a program, in the current tokio runtime, and returns it with its outputs.
+    #[allow(clippy::unused_async, reason = "a supervisor is started so")]
     pub(super) async fn start(
         surroundings: &Surroundings,
         settings: &Settings,

@@ -1,6 +1,7 @@
 //! The settings with which programs are run: folder, environment, limits, interpreter, sandbox.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,7 +152,8 @@ pub(super) fn missing(option: &'static str, path: &Path, error: &io::Error) -> E
         reason.push_str(&did_you_mean(name, entries.iter().map(String::as_str)));
     }
     if let Some(folder) = std::env::current_dir().ok().filter(|_| path.is_relative()) {
-        reason.push_str(&format!("; relative paths begin at {}", folder.display()));
+        // Writing to a string does not fail.
+        let _ = write!(reason, "; relative paths begin at {}", folder.display());
     }
     invalid(option, reason)
 }

@@ -31,6 +31,15 @@ const LOG_LINES: usize = 20;
 const LOG_LINE_BYTES: usize = 500;
 /// A variable with a value of its own for each server, by which descendants outside its process group are found.
 const MARK: &str = "TOOLCRIB_MCP_SERVER";
+
+/// The end of a process.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Exit {
+    Known(ExitStatus),
+    /// The host ignores SIGCHLD, so that the kernel has forgotten it.
+    Lost,
+}
+
 /// A child process, its log and its end.
 pub(super) struct Process {
     log: Mutex<VecDeque<String>>,
@@ -38,8 +47,7 @@ pub(super) struct Process {
     fault: Mutex<Option<String>>,
     /// Cancelled to end the process.
     pub(super) stop: CancellationToken,
-    /// The end of the process, whose status is lost in a host that ignores SIGCHLD.
-    pub(super) exit: watch::Receiver<Option<Option<ExitStatus>>>,
+    pub(super) exit: watch::Receiver<Option<Exit>>,
     /// Cancelled when the process and its group are gone.
     gone: CancellationToken,
 }
@@ -111,10 +119,10 @@ impl Process {
         let status = *self.exit.borrow();
         let mut text = match (lock(&self.fault).clone(), status) {
             (Some(fault), _) => fault,
-            (None, Some(Some(status))) => {
+            (None, Some(Exit::Known(status))) => {
                 format!("the server ended with {}", status.to_string().replacen(": ", " ", 1))
             }
-            (None, Some(None)) => "the server ended".to_owned(),
+            (None, Some(Exit::Lost)) => "the server ended".to_owned(),
             (None, None) => "the server closed its output".to_owned(),
         };
         let log = lock(&self.log);
@@ -197,7 +205,7 @@ fn marked(mark: &str) -> Vec<Pid> {
 struct Reaper {
     child: Child,
     group: Group,
-    exited: watch::Sender<Option<Option<ExitStatus>>>,
+    exited: watch::Sender<Option<Exit>>,
     process: Arc<Process>,
 }
 
@@ -210,7 +218,7 @@ impl Reaper {
             status = child.wait() => status,
             () = process.stop.cancelled() => end(&mut child, &group).await,
         };
-        exited.send_replace(Some(status.ok()));
+        exited.send_replace(Some(status.map_or(Exit::Lost, Exit::Known)));
         group.clean_up().await;
     }
 }
