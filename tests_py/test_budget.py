@@ -552,6 +552,10 @@ async def test_a_result_that_fits_is_not_kept() -> None:
     assert facts(await kit.call("list_artifacts"))["value"] == {"artifacts": []}
 
 
+def talk(size: int) -> str:
+    return "word " * size
+
+
 async def kept_ids(kit: Toolkit) -> list[str]:
     return [artifact["id"] for artifact in facts(await kit.call("list_artifacts"))["value"]["artifacts"]]
 
@@ -560,7 +564,7 @@ async def test_the_oldest_results_are_removed_when_there_are_too_many(store_url:
     with Store.open(store_url) as store:
         kit = Toolkit(result_budget=ResultBudget(300, store=store))
         tools.register(kit, "artifacts", store=store)
-        kit.register_tool_function(lambda size: "word " * size, name="talk", json_schema=TALK)
+        kit.register_tool_function(talk)
         store.limit_results(count=3)
         ids = []
         for _ in range(6):
@@ -585,7 +589,7 @@ async def test_a_result_that_was_edited_is_not_removed(store_url: str) -> None:
     with Store.open(store_url) as store:
         kit = Toolkit(result_budget=ResultBudget(300, store=store))
         tools.register(kit, "artifacts", store=store)
-        kit.register_tool_function(lambda size: "word " * size, name="talk", json_schema=TALK)
+        kit.register_tool_function(talk)
         store.limit_results(count=1)
         await kit.call("talk", size=1000)
         (edited,) = await kept_ids(kit)
