@@ -220,7 +220,7 @@ async def test_a_result_that_is_kept_does_not_stop_the_loop(stalled: Stalled) ->
 
 async def test_a_denial_by_a_rule_and_a_layered_call_wait_for_their_record(stalled: Stalled) -> None:
     async with Store.open(stalled.url) as store:
-        shop = Shop(store, policy=Policy([Rule("look", "deny")]))
+        shop = Shop(store, policy=Policy([Rule("deny", tool="look")]))
 
         async def layer(keywords: Any, following: Any) -> Any:
             async for response in await following(**keywords):
@@ -263,7 +263,7 @@ async def test_a_call_that_was_stored_runs_only_if_it_still_may(stalled: Stalled
             if change == "remove":
                 shop.toolkit.remove_tool_function("look")
             else:
-                shop.toolkit.policy = Policy([Rule("look", "deny" if change == "deny" else "ask")])
+                shop.toolkit.policy = Policy([Rule("deny" if change == "deny" else "ask", tool="look")])
             stalled.go_on()
 
             assert (await call).code == {"remove": "unknown_tool", "deny": "denied", "ask": "pending"}[change]
