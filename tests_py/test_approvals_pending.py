@@ -212,6 +212,20 @@ async def test_altered_arguments_are_refused() -> None:
         await read(shop.kit.resume(value, "once"))
 
 
+@pytest.mark.parametrize("name", ["look", "unknown", ""])
+async def test_an_altered_tool_is_refused(name: str) -> None:
+    shop = Shop()
+    value = await pending(shop)
+
+    value["tool"] = name
+
+    with pytest.raises(AlteredPendingError):
+        await read(shop.kit.resume(value, "once"))
+    with pytest.raises(AlteredPendingError):
+        await read(shop.kit.session().resume(value, "once"))
+    assert shop.ran == []
+
+
 async def test_ten_thousand_replays_are_refused() -> None:
     shop = Shop()
     value = await pending(shop)
@@ -509,5 +523,7 @@ def test_approvals_say_what_they_are(tmp_path: Path) -> None:
     for ttl in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="ttl must be a positive"):
             Approvals(ttl=ttl)
+    with pytest.raises(TypeError, match="ttl must be a number of seconds, not bool"):
+        Approvals(ttl=True)
     with pytest.raises(OSError, match="approvals"):
         Approvals(tmp_path / "missing" / "approvals")

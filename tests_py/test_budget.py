@@ -552,6 +552,65 @@ async def test_a_result_that_fits_is_not_kept() -> None:
     assert facts(await kit.call("list_artifacts"))["value"] == {"artifacts": []}
 
 
+def talk(size: int) -> str:
+    return "word " * size
+
+
+async def kept_ids(kit: Toolkit) -> list[str]:
+    return [artifact["id"] for artifact in facts(await kit.call("list_artifacts"))["value"]["artifacts"]]
+
+
+async def test_the_oldest_results_are_removed_when_there_are_too_many(store_url: str) -> None:
+    with Store.open(store_url) as store:
+        kit = Toolkit(result_budget=ResultBudget(300, store=store))
+        tools.register(kit, "artifacts", store=store)
+        kit.register_tool_function(talk)
+        store.limit_results(count=3)
+        ids = []
+        for _ in range(6):
+            await kit.call("talk", size=1000)
+            ids += [id for id in await kept_ids(kit) if id not in ids]
+
+        assert sorted(await kept_ids(kit)) == sorted(ids[3:])
+
+        store.limit_results(count=100, bytes=12_000)
+        await kit.call("talk", size=1000)
+        assert len(await kept_ids(kit)) == 2
+        await kit.call("talk", size=20_000)
+        assert len(await kept_ids(kit)) == 1
+
+        store.limit_results(age=0)
+        await asyncio.sleep(0.01)
+        await kit.call("talk", size=1000)
+        assert len(await kept_ids(kit)) == 1
+
+
+async def test_a_result_that_was_edited_is_not_removed(store_url: str) -> None:
+    with Store.open(store_url) as store:
+        kit = Toolkit(result_budget=ResultBudget(300, store=store))
+        tools.register(kit, "artifacts", store=store)
+        kit.register_tool_function(talk)
+        store.limit_results(count=1)
+        await kit.call("talk", size=1000)
+        (edited,) = await kept_ids(kit)
+        assert (await kit.call("rewrite_artifact", id=edited, content="mine")).ok
+
+        await kit.call("talk", size=1000)
+        await kit.call("talk", size=1000)
+
+        ids = await kept_ids(kit)
+        assert edited in ids
+        assert len(ids) == 2
+
+
+def test_the_limits_of_kept_results_are_checked() -> None:
+    with Store.open("sqlite::memory:") as store:
+        with pytest.raises(ValueError, match="age must be a non-negative number of seconds"):
+            store.limit_results(age=-1)
+        with pytest.raises(OverflowError):
+            store.limit_results(count=-1)
+
+
 async def test_a_store_that_fails_is_logged_and_the_result_is_delivered(caplog: pytest.LogCaptureFixture) -> None:
     store = Store.open("sqlite::memory:")
     store.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 import weakref
 from pathlib import Path
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
     from support.loops import LoopFactory
     from support.postgres import Server
+
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere locks belong to the process")
 
 
 @pytest.fixture
@@ -97,12 +103,23 @@ async def test_any_json_value_survives(store: Store) -> None:
     assert await store.get("ß", "'; DROP TABLE toolcrib_entries; --") == (value, 1)
 
 
-@pytest.mark.parametrize("name", ["", "a\0b", "x" * 1025])
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 1025, "a\ud800b"])
 async def test_a_name_that_no_database_can_keep_is_refused(store: Store, name: str) -> None:
     with pytest.raises(errors.InvalidStoreError):
         await store.put(name, "k", 1, version=0)
     with pytest.raises(errors.InvalidStoreError):
         await store.get("s", name)
+    with pytest.raises(errors.InvalidStoreError):
+        await store.delete("s", name, version=None)
+    with pytest.raises(errors.InvalidStoreError):
+        await Toolkit().save(store, name)
+
+
+async def test_a_lone_surrogate_is_refused_by_its_name(store: Store) -> None:
+    with pytest.raises(errors.InvalidStoreError, match=r"invalid space `a.*` in a store: it contains a lone surrogate"):
+        await store.keys("a\ud800")
+    with pytest.raises(errors.InvalidStoreError, match="invalid key `.*` in a store: it contains a lone surrogate"):
+        store.claim("\udfff", 1e10)
 
 
 async def test_a_store_is_there_again_after_a_restart(store_url: str) -> None:
@@ -451,6 +468,94 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         Store.open(f"sqlite:{tmp_path / 'missing' / 'crib.db'}")
     with pytest.raises(errors.InvalidStoreError, match="expected `sqlite:path`"):
         Store.open("crib.db")
+
+
+@pytest.mark.parametrize("lost", ["crib.db", "crib.db-wal"])
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_store_that_has_lost_its_file_refuses(tmp_path: Path, lost: str, is_replaced: bool) -> None:
+    store = Store.open(f"sqlite:{tmp_path / 'crib.db'}")
+    toolkit = Toolkit(store=store, tools=[str.upper])
+    await store.put("s", "k", 1, version=0)
+
+    (tmp_path / lost).rename(tmp_path / "moved")
+    if is_replaced:
+        (tmp_path / lost).write_bytes((tmp_path / "moved").read_bytes())
+
+    for _ in range(2):
+        with pytest.raises(errors.StoreError, match="was moved, removed or replaced while it was open"):
+            await store.put("s", "k", 2, version=None)
+        with pytest.raises(errors.StoreError, match="was moved, removed or replaced while it was open"):
+            await store.get("s", "k")
+    assert (await toolkit.call("upper", self="a")).code == "denied"
+    store.close()
+
+
+@ON_LINUX
+async def test_another_copy_of_sqlite_in_the_process_takes_part(tmp_path: Path) -> None:
+    path = tmp_path / "crib.db"
+    with Store.open(f"sqlite:{path}", timeout=0.3) as store:
+        own = sqlite3.connect(path, timeout=0.1, isolation_level=None)
+        own.execute("CREATE TABLE mine (x)")
+        own.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(errors.StoreError, match="did not answer|database is locked"):
+            await store.put("s", "k", 1, version=0)
+        own.execute("COMMIT")
+        deadline = time.monotonic() + 20
+        while await store.get("s", "k") is None and time.monotonic() < deadline:
+            with contextlib.suppress(errors.StoreError):
+                await store.put("s", "k", 1, version=0)
+        own.close()
+        assert (tmp_path / "crib.db-wal").exists()
+        await store.put("s", "k", 2, version=1)
+
+        other = subprocess.run(
+            [sys.executable, "-c", "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"]
+            + [str(path), "SELECT version FROM toolcrib_entries WHERE space = 's'"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert other.stdout == "(2,)\n"
+
+
+@ON_LINUX
+async def test_the_locks_of_another_copy_survive_the_end_of_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "crib.db"
+    Store.open(f"sqlite:{path}").close()
+    own = sqlite3.connect(path, isolation_level=None)
+    own.execute("CREATE TABLE mine (x)")
+    own.execute("BEGIN IMMEDIATE")
+
+    with Store.open(f"sqlite:{path}") as store:
+        assert await store.get("s", "k") is None
+
+    locked = subprocess.run(
+        [sys.executable, "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"]
+        + [str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "database is locked" in locked.stderr
+    own.execute("COMMIT")
+    own.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
+def test_stores_that_are_closed_leave_no_descriptor(tmp_path: Path) -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    def use(number: int) -> None:
+        with Store.open(f"sqlite:{tmp_path / str(number)}.db"), Store.open(f"sqlite:{tmp_path / str(number)}.db"):
+            pass
+
+    use(0)
+    before = opened()
+    for number in range(20):
+        use(number)
+    assert opened() <= before
 
 
 def test_a_new_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from support.stalled import Stalled, locked_file, proxied
 from toolcrib import ResultBudget, Store, Toolkit, tools
 from toolcrib.errors import ApprovalStoreError, StoreError, UsedPendingError
+from toolcrib.policy import Policy, Rule
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -219,9 +220,7 @@ async def test_a_result_that_is_kept_does_not_stop_the_loop(stalled: Stalled) ->
 
 async def test_a_denial_by_a_rule_and_a_layered_call_wait_for_their_record(stalled: Stalled) -> None:
     async with Store.open(stalled.url) as store:
-        from toolcrib import Policy, Rule
-
-        shop = Shop(store, policy=Policy([Rule("look", "deny")]))
+        shop = Shop(store, policy=Policy([Rule("deny", tool="look")]))
 
         async def layer(keywords: Any, following: Any) -> Any:
             async for response in await following(**keywords):
@@ -251,3 +250,21 @@ def test_the_time_limit_of_a_store_is_known() -> None:
         assert (store.timeout, other.timeout) == (2.5, 30)
     with pytest.raises(TypeError, match="timeout must be a number of seconds, not bool"):
         Store.open("sqlite::memory:", timeout=True)
+
+
+async def test_a_call_that_was_stored_runs_only_if_it_still_may(stalled: Stalled) -> None:
+    async with Store.open(stalled.url) as store:
+        for change in ("remove", "deny", "ask"):
+            shop = Shop(store, policy=Policy([]))
+            stalled.stop()
+            call = asyncio.ensure_future(shop.toolkit.call("look"))
+            await asyncio.sleep(0.2)
+
+            if change == "remove":
+                shop.toolkit.remove_tool_function("look")
+            else:
+                shop.toolkit.policy = Policy([Rule("deny" if change == "deny" else "ask", tool="look")])
+            stalled.go_on()
+
+            assert (await call).code == {"remove": "unknown_tool", "deny": "denied", "ask": "pending"}[change]
+            assert shop.runs == []

@@ -1,6 +1,8 @@
 //! Decisions that wait for a write: what is stored takes effect only when it is durable.
 
-use super::{CheckedArguments, Decided, DecidedBy, Host, Next, PermissionStage, ToolFacts};
+use super::{
+    CheckedArguments, Decided, DecidedBy, Host, Next, PermissionStage, REPLACED, Route, Standing, ToolFacts, UNRECORDED,
+};
 use crate::Result;
 use crate::call::Reply;
 use crate::policy::{Choice, Pending, Verdict, claimed, unkept};
@@ -47,6 +49,11 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     ///
     /// Mistakes of the developer, and those of [`claim`](Self::claim).
     pub fn written(&self, deferred: Deferred, result: Result<bool>) -> Result<Option<Next>, H::Error> {
+        if result.is_ok()
+            && let Some(changed) = self.recheck(&deferred)?
+        {
+            return Ok(Some(changed));
+        }
         match deferred {
             Deferred::Recorded(recorded) => {
                 self.recorded(recorded, result.map(drop).map_err(|error| error.to_string())).map(Some)
@@ -57,6 +64,31 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                 self.note_allowed(&verdict, result);
                 Ok(Some(self.run_decided(arguments, &decided)))
             }
+        }
+    }
+
+    /// The way of a call that may not run any more: the tools and rules may have changed while it waited.
+    fn recheck(&self, deferred: &Deferred) -> Result<Option<Next>, H::Error> {
+        let (arguments, was_asked) = match deferred {
+            Deferred::Recorded(Recorded::Run(arguments)) => (arguments, false),
+            Deferred::Recorded(Recorded::Approved(arguments, ..)) | Deferred::Allowed(arguments, ..) => {
+                (arguments, true)
+            }
+            Deferred::Recorded(Recorded::End(..) | Recorded::Pending(_))
+            | Deferred::Kept(_)
+            | Deferred::Claimed(_) => return Ok(None),
+        };
+        let (route, verdict) = self.route(arguments);
+        let decided = Decided::by_rule(&verdict).denied();
+        match self.host.find_again() {
+            Standing::Same => {}
+            Standing::Replaced => return self.turn_down(&arguments.whole, decided, REPLACED.to_owned()).map(Some),
+            Standing::Gone(reply) => return self.end(&arguments.whole, decided, reply.text(), reply).map(Some),
+        }
+        match route {
+            Route::Run { .. } => Ok(None),
+            Route::Ask | Route::Pend | Route::Headless if was_asked => Ok(None),
+            route => self.take(route, verdict, arguments.clone()).map(Some),
         }
     }
 
@@ -134,8 +166,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// A decision that cannot be recorded is a no.
     fn deny_unrecorded(&self, reason: &str) -> Next {
         self.warn_unrecorded(reason);
-        self.report_result(&Decided::refused(DecidedBy::Audit), super::UNRECORDED);
-        Next::Respond(self.denial(super::UNRECORDED.to_owned()))
+        self.report_result(&Decided::refused(DecidedBy::Audit), UNRECORDED);
+        Next::Respond(self.denial(UNRECORDED.to_owned()))
     }
 
     fn warn_unrecorded(&self, reason: &str) {
