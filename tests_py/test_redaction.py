@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
+import pydantic
 import pytest
 
 from toolcrib import Policy, Toolkit
 from toolcrib.policy import Rule
 
 SECRET = "hunter2"
+
+
+@dataclasses.dataclass
+class Login:
+    password: str = ""
+    user: str = ""
+
+
+class LoginModel(pydantic.BaseModel):
+    password: str = ""
+    user: str = ""
+
+
 NAMES = ["password", "Password", "pass_word", "passwrod", "pw", "auth"]
 
 
@@ -99,3 +115,51 @@ async def test_the_name_of_an_unknown_tool_is_repeated_in_part() -> None:
 
     assert response.code == "unknown_tool"
     assert len(response.text) < 300
+
+
+SHAPES = [
+    json.dumps({"password": SECRET, "user": "ada"}),
+    [{"password": SECRET}],
+    [{"key": "password", "value": SECRET}],
+    [json.dumps({"password": SECRET})],
+    {"json": json.dumps({"password": SECRET})},
+    {"login": json.dumps({"password": SECRET})},
+    {"password": [SECRET]},
+    f"password={SECRET}",
+]
+
+
+# A dictionary and a list may have any entries where nothing is said about them.
+ANNOTATED = [
+    *((annotation, shape) for annotation in (Login, LoginModel) for shape in SHAPES),
+    *((dict[str, Any], shape) for shape in SHAPES if not isinstance(shape, dict) or "password" in shape),
+    *((Any, shape) for shape in (SHAPES[0], SHAPES[1], SHAPES[3], SHAPES[6], SHAPES[7])),
+]
+
+
+@pytest.mark.parametrize("mode", ["coerce", "check", "pass"])
+@pytest.mark.parametrize(("annotation", "shape"), ANNOTATED, ids=str)
+async def test_a_secret_in_a_value_of_another_shape_is_redacted_everywhere(
+    mode: Any, annotation: Any, shape: Any
+) -> None:
+    seen: list[str] = []
+
+    def approve(request: Any) -> str:
+        seen.append(f"approver {request.arguments}")
+        return "once"
+
+    def login(opts: Any, user: str = "") -> str:
+        raise ValueError(f"cannot log in with {opts}")
+
+    login.__annotations__["opts"] = annotation
+    audit = [lambda record: seen.append(f"audit {record}")]
+    kit = Toolkit(run_in="inline", arguments=mode, approver=approve, audit=audit[0])
+    kit.register_tool_function(login, secrets=["opts.password"], permission="confirm")
+    for kind in ("call_start", "chunk", "permission_request", "permission_result", "call_end", "error"):
+        kit.subscribe(kind, lambda event: seen.append(f"{event.type} {event.data}"))
+
+    response = await kit.call("login", user="ada", opts=shape)
+
+    assert SECRET not in response.text
+    assert [line for line in seen if SECRET in line] == []
+    assert any("ada" in line for line in seen)

@@ -1,12 +1,14 @@
 //! Redaction: arguments, and problems with them, without their secrets.
 //!
 //! A secret is named by its parameter, or by a path with dots: `token` or `login.password`. The
-//! path leads through arrays, to each of their items, and a name may contain dots.
+//! path leads through arrays, to each of their items, and a name may contain dots. A value whose shape is not the declared one, such
+//! as the JSON text of an object, is hidden as a whole if it could contain a secret.
 
 use serde_json::{Map, Value};
 
 use crate::near::is_near;
 use crate::schema::check::{HIDDEN, Problem, ValuePath};
+use crate::schema::shape::{Entry, Shape};
 
 /// The secrets of a tool, and the parameters that may be shown.
 ///
@@ -24,7 +26,8 @@ use crate::schema::check::{HIDDEN, Problem, ValuePath};
 #[derive(Debug, Clone, Copy)]
 pub struct Redaction<'a> {
     secrets: &'a [Box<str>],
-    /// The parameters that the model was shown.
+    /// The schema of the parameters, and those that the model was shown.
+    schema: &'a Value,
     parameters: Option<&'a Map<String, Value>>,
     /// True if the tool accepts other names, too.
     is_open: bool,
@@ -36,8 +39,8 @@ impl<'a> Redaction<'a> {
     pub fn new(secrets: &'a [Box<str>], parameters: &'a Value) -> Self {
         let is_open = parameters.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false))
             || parameters.get("patternProperties").is_some();
-        let parameters = parameters.get("properties").and_then(Value::as_object);
-        Self { secrets, parameters, is_open: is_open || parameters.is_none() }
+        let (schema, parameters) = (parameters, parameters.get("properties").and_then(Value::as_object));
+        Self { secrets, schema, parameters, is_open: is_open || parameters.is_none() }
     }
 
     /// True if the tool has no secrets.
@@ -63,8 +66,9 @@ impl<'a> Redaction<'a> {
                 }
             }
         }
+        let shape = Shape::of(self.schema);
         for secret in self.secrets {
-            self.hide(&mut shown, secret, true);
+            self.hide(&mut shown, secret, Some(&shape), true);
         }
         shown
     }
@@ -123,8 +127,8 @@ impl<'a> Redaction<'a> {
         self.parameters.is_some_and(|parameters| parameters.contains_key(name))
     }
 
-    /// Hides the value at a path, also under a name that is almost the right one.
-    fn hide(&self, value: &mut Value, path: &str, is_top: bool) {
+    /// Hides the value at a path, also under a name that is almost the right one, or in a value that is not of its declared shape.
+    fn hide(&self, value: &mut Value, path: &str, shape: Option<&Shape<'_>>, is_top: bool) {
         match value {
             Value::Object(entries) => {
                 let wanted = path.split('.').next().unwrap_or_default();
@@ -133,15 +137,31 @@ impl<'a> Redaction<'a> {
                     // A name may contain dots.
                     if name == path {
                         *entry = HIDDEN.into();
-                    } else if let Some(rest) = path.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.'))
-                    {
-                        self.hide(entry, rest, false);
-                    } else if is_near(name, wanted) && !(is_top && self.is_parameter(name)) && (is_top || !has_wanted) {
+                        continue;
+                    }
+                    let declared = shape.map_or(Entry::Unknown, |shape| shape.entry(name));
+                    if let Some(rest) = path.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.')) {
+                        match declared {
+                            Entry::Declared(inner) => self.hide(entry, rest, Some(&inner), false),
+                            Entry::Undeclared | Entry::Unknown => self.hide(entry, rest, None, false),
+                        }
+                    } else if is_top {
+                        if is_near(name, wanted) && !self.is_parameter(name) {
+                            *entry = HIDDEN.into();
+                        }
+                    } else if matches!(declared, Entry::Undeclared) || (is_near(name, wanted) && !has_wanted) {
                         *entry = HIDDEN.into();
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item, path, is_top)),
+            Value::Array(items) if is_top || shape.is_none_or(|shape| shape.allows("array")) => {
+                let inner = shape.and_then(Shape::items);
+                for item in items {
+                    self.hide(item, path, inner.as_ref(), is_top);
+                }
+            }
+            // The secret is somewhere inside, such as in JSON text.
+            Value::Array(_) | Value::String(_) | Value::Number(_) if !is_top => *value = HIDDEN.into(),
             _ => {}
         }
     }
@@ -166,7 +186,15 @@ fn collect_hidden(value: &Value, shown: &Value, texts: &mut Vec<String>) {
 /// Collects the texts and numbers in a value.
 fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
-        Value::String(text) => texts.push(text.clone()),
+        Value::String(text) => {
+            texts.push(text.clone());
+            // The parts of JSON text are secrets, too: the tool may read and repeat them.
+            if text.starts_with(['{', '['])
+                && let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text)
+            {
+                collect_texts(&inner, texts);
+            }
+        }
         Value::Number(number) => texts.push(number.to_string()),
         Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
         Value::Object(entries) => entries.values().for_each(|entry| collect_texts(entry, texts)),
@@ -287,8 +315,8 @@ mod tests {
         assert_eq!(
             shown,
             json!({
-                "token": "***", "to": "ann", "login": {"password": "***", "name": "bob"},
-                "hosts": [{"key": "***", "at": "h"}, [{"key": "***"}], "key"], "dotted.name": "***",
+                "token": "***", "to": "***", "login": {"password": "***", "name": "bob"},
+                "hosts": [{"key": "***", "at": "h"}, [{"key": "***"}], "***"], "dotted.name": "***",
             })
         );
     }
@@ -315,6 +343,35 @@ mod tests {
             json!({"user": "ann", "Password": "***", "pw": "***", "pass_word": "declared",
                    "login": {"apiKey": "***", "host": "h"}})
         );
+    }
+
+    #[test]
+    fn a_value_that_is_not_of_its_declared_shape_is_a_secret() {
+        let parameters = json!({
+            "properties": {"opts": {"$ref": "#/$defs/Opts"}, "many": {"type": "array", "items": {"$ref": "#/$defs/Opts"}}},
+            "$defs": {"Opts": {"type": "object", "properties": {"password": {}, "name": {}, "inner": {"type": "object"}}}},
+        });
+        let secrets = names(&["opts.password", "opts.inner.key", "many.password"]);
+        let redaction = Redaction::new(&secrets, &parameters);
+
+        for (sent, shown) in [
+            (json!({"name": "bob", "password": "x"}), json!({"name": "bob", "password": "***"})),
+            (json!({"name": "bob", "data": "{\"password\": 1}"}), json!({"name": "bob", "data": "***"})),
+            (json!({"inner": "{\"key\": 1}"}), json!({"inner": "***"})),
+            (json!({"inner": {"key": 1, "other": 2}}), json!({"inner": {"key": "***", "other": 2}})),
+            (json!("{\"password\": \"x\"}"), json!("***")),
+            (json!([{"password": "x"}]), json!("***")),
+            (json!([{"key": "password", "value": "x"}]), json!("***")),
+            (json!([["password", "x"]]), json!("***")),
+            (json!(1234), json!("***")),
+            (json!(null), json!(null)),
+        ] {
+            assert_eq!(redaction.arguments(&json!({"opts": sent}))["opts"], shown, "{sent}");
+        }
+        let shown =
+            redaction.arguments(&json!({"many": [{"password": "x", "name": "bob"}, "{\"password\": 1}", ["x"]]}));
+        assert_eq!(shown, json!({"many": [{"password": "***", "name": "bob"}, "***", "***"]}));
+        assert_eq!(redaction.secret_texts(&json!({"opts": "{\"password\": \"x\"}"})), ["{\"password\": \"x\"}", "x"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! - `build`, with `emit` (one type) and `definitions` (named types): the JSON Schema of a tool's parameters;
 //! - `function`: the schema of a whole tool; `extend`: its extension by the fields of a model;
 //! - `normalize`: the order of keys, equality and titles;
-//! - `view`: the keywords of a JSON Schema that several readers need;
+//! - `view`: the keywords of a JSON Schema that several readers need; `shape`: the parts that it declares;
 //! - [`docstring`]: descriptions from Python docstrings;
 //! - [`check`]: validation and coercion of arguments;
 //! - [`dialect`]: the subsets of JSON Schema that providers accept.
@@ -20,6 +20,7 @@ mod emit;
 pub mod extend;
 mod function;
 pub(crate) mod normalize;
+pub(crate) mod shape;
 mod types;
 pub(crate) mod view;
 
