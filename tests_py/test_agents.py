@@ -187,6 +187,7 @@ def grouped(**options: Any) -> Toolkit:
     return kit
 
 
+@pytest.mark.filterwarnings("ignore:unknown tool `unknown` of agent")
 @pytest.mark.parametrize(
     ("options", "tools"),
     [
@@ -348,7 +349,92 @@ async def test_all_agents_of_a_tree_share_a_budget() -> None:
         "Error: The total budget of 3 tool calls for this agent and its sub-agents is used up."
     )
     assert used == [{"turns": 0, "calls": 3, "tokens": 10}]
-    assert (session.usage.tokens, session.usage.calls) == (10, 1)
+    assert (session.usage.tokens, session.usage.calls) == (10, 4), "the calls of agents count for the session, too"
+
+
+@pytest.mark.parametrize("names", [("one",), ("one", "two"), ("one", "two", "three")])
+async def test_the_limit_of_a_session_holds_for_all_agents_below_it(names: tuple[str, ...]) -> None:
+    codes: list[str | None] = []
+
+    async def leaf(inputs: Any, session: Any, emit: Any) -> str:
+        codes.extend([(await session.call("echo", text="x")).code for _ in range(10)])
+        return "done"
+
+    session = nested(*names, last=leaf).session(limits=Limits(calls=5))
+
+    await session.call("one", task="birds")
+
+    ran = 5 - len(names)
+    assert codes == [None] * ran + ["limit_exceeded"] * (10 - ran)
+    assert session.usage.calls == 5
+    assert (await session.call("echo", text="x")).code == "limit_exceeded"
+    session.end_run()
+    assert (await session.call("echo", text="x")).code is None
+
+
+async def test_agents_that_run_at_the_same_time_share_the_limit_of_their_session() -> None:
+    codes: list[str | None] = []
+
+    async def leaf(inputs: Any, session: Any, emit: Any) -> str:
+        answers = await asyncio.gather(*(session.call("echo", text="x") for _ in range(10)))
+        codes.extend(answer.code for answer in answers)
+        return "done"
+
+    session = nested("one", "two", last=leaf).session(limits=Limits(calls=20))
+
+    await asyncio.gather(*(session.call("two", task="birds") for _ in range(4)))
+
+    assert codes.count(None) == 20 - 4
+    assert session.usage.calls == 20
+
+
+async def test_the_session_of_a_loop_of_its_own_counts_for_its_parent() -> None:
+    kit = kit_of(echo)
+    codes: list[str | None] = []
+
+    @kit.tool
+    async def delegate(context: ToolContext) -> str:
+        inner = kit.session(parent=context)
+        codes.extend([(await inner.call("echo", text="x")).code for _ in range(5)])
+        return "done"
+
+    session = kit.session(limits=Limits(calls=3))
+
+    await session.call("delegate")
+
+    assert codes == [None, None, "limit_exceeded", "limit_exceeded", "limit_exceeded"]
+
+
+async def test_a_refused_call_of_an_agent_does_not_count() -> None:
+    async def leaf(inputs: Any, session: Any, emit: Any) -> str:
+        return str((await session.call("echo", txt="x")).code)
+
+    session = nested("one", last=leaf).session(limits=Limits(calls=5))
+
+    response = await session.call("one", task="birds")
+
+    assert (response.text, session.usage.calls) == ("invalid_arguments", 1)
+
+
+async def test_an_unknown_tool_of_an_agent_gives_a_warning_in_its_first_run() -> None:
+    kit = kit_of(echo)
+    kit.register_agent(finder("late", tools=["later"]), run=start)
+    kit.register_agent(finder("typo", tools=["ech"], groups=["fils"]), run=start)
+    kit.create_tool_group("files", "Files.")
+
+    @kit.tool
+    def later() -> str:
+        return "later"
+
+    await kit.call("late", task="birds")
+    with pytest.warns(UserWarning, match="of agent `typo`") as warned:
+        await kit.call("typo", task="birds")
+    await kit.call("typo", task="birds")
+
+    assert sorted(str(warning.message) for warning in warned) == [
+        "unknown group `fils` of agent `typo`: did you mean `files`?",
+        "unknown tool `ech` of agent `typo`: did you mean `echo`?",
+    ]
 
 
 # Approvals and questions

@@ -72,7 +72,9 @@ impl SessionBase {
             Some(id) => id,
             None => hex(&random_bytes::<16>()?),
         };
-        let core = Arc::new(Session::new(&id, options.limits.unwrap_or_default().0));
+        let outer = options.parent.as_ref().and_then(|parent| parent.getattr_opt("session").ok()?);
+        let outer = outer.and_then(|outer| Some(outer.cast::<PySession>().ok()?.get().core().clone()));
+        let core = Arc::new(Session::new(&id, options.limits.unwrap_or_default().0).within(outer));
         let view = view.narrowed(options.filter).in_session(core.clone());
         let view = PyToolkitView::new(self.toolkit, view, caller);
         let (deps, parent) = (options.deps.map(Bound::unbind), options.parent.map(Bound::unbind));

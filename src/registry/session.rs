@@ -41,6 +41,8 @@ pub struct Session {
     grants: Grants,
     /// The run of the agent that the session belongs to.
     lineage: Option<Arc<Lineage>>,
+    /// The session whose call this one is a part of, and for whose limits its calls count, too.
+    outer: Option<Arc<Self>>,
 }
 
 /// Limits of one run; `None` is no limit.
@@ -135,7 +137,19 @@ impl Session {
             failures: Mutex::default(),
             grants: Grants::default(),
             lineage: None,
+            outer: None,
         }
+    }
+
+    /// The session of an agent that was called in another one, whose limits its calls count for, too.
+    #[must_use]
+    pub fn within(self, outer: Option<Arc<Self>>) -> Self {
+        Self { outer, ..self }
+    }
+
+    /// The sessions around this one, from the innermost.
+    fn around(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(self.outer.as_deref(), |session| session.outer.as_deref())
     }
 
     /// The session of the run of an agent: its calls and tokens also count for the budget of the tree.
@@ -253,12 +267,18 @@ impl Session {
     /// The limit.
     #[inline]
     pub fn may_call(&self, tool: &str) -> Result<(), LimitReached> {
-        let limit = self.limits.calls.load(Ordering::Relaxed);
-        if self.calls.load(Ordering::Relaxed) >= limit {
-            return Err(LimitReached::Calls(limit));
-        }
+        self.has_calls()?;
         self.has_tokens()?;
+        if self.outer.is_some() {
+            self.around().try_for_each(|session| session.has_calls().and_then(|()| session.has_tokens()))?;
+        }
         if self.counts_failures() { self.may_retry(tool) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn has_calls(&self) -> Result<(), LimitReached> {
+        let limit = self.limits.calls.load(Ordering::Relaxed);
+        if self.calls.load(Ordering::Relaxed) >= limit { Err(LimitReached::Calls(limit)) } else { Ok(()) }
     }
 
     #[inline]
@@ -286,31 +306,47 @@ impl Session {
     /// The limit that is reached; then nothing is counted.
     #[inline]
     pub fn count_call(&self) -> Result<(), LimitReached> {
+        self.take_call()?;
+        if self.lineage.is_none() && self.outer.is_none() { Ok(()) } else { self.count_around() }
+    }
+
+    #[inline]
+    fn take_call(&self) -> Result<(), LimitReached> {
         let limit = self.limits.calls.load(Ordering::Relaxed);
         let next = |calls: u64| (calls < limit).then(|| calls + 1);
         let counted = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        counted.map_err(|_| LimitReached::Calls(limit))?;
-        match &self.lineage {
-            Some(lineage) => self.count_in_tree(lineage),
-            None => Ok(()),
-        }
+        counted.map(drop).map_err(|_| LimitReached::Calls(limit))
+    }
+
+    fn return_call(&self) {
+        // The run may have ended since, with its counters.
+        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1));
     }
 
     /// Takes back the count of a call that did not run after all.
     pub fn uncount_call(&self) {
-        // The run may have ended since, with its counters.
-        let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1));
+        self.return_call();
+        self.around().for_each(Self::return_call);
         if let Some(lineage) = &self.lineage {
             lineage.budget().return_call();
         }
     }
 
+    /// Counts a call for the sessions around this one and for the budget of the tree, or for none of them.
     #[cold]
-    fn count_in_tree(&self, lineage: &Lineage) -> Result<(), LimitReached> {
-        lineage.budget().take_call().map_err(|exhausted| {
-            self.calls.fetch_sub(1, Ordering::Relaxed);
-            LimitReached::Budget(exhausted)
-        })
+    fn count_around(&self) -> Result<(), LimitReached> {
+        let refused = self.around().enumerate().find_map(|(at, session)| Some((at, session.take_call().err()?)));
+        let (counted, limit) = match (refused, &self.lineage) {
+            (Some((counted, limit)), _) => (counted, limit),
+            (None, None) => return Ok(()),
+            (None, Some(lineage)) => match lineage.budget().take_call() {
+                Ok(()) => return Ok(()),
+                Err(exhausted) => (usize::MAX, LimitReached::Budget(exhausted)),
+            },
+        };
+        self.return_call();
+        self.around().take(counted).for_each(Self::return_call);
+        Err(limit)
     }
 
     /// Counts the result of a call of a tool. Returns the limit if the tool may not be called again.

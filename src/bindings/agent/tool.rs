@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -37,6 +37,8 @@ pub(crate) struct PyAgentTool {
     time: Option<f64>,
     /// True if the stream of the call ends the run at that time, and not the loop itself.
     is_timed: bool,
+    /// True once the names of its tools were looked up.
+    is_checked: AtomicBool,
 }
 
 /// The tools of an agent.
@@ -148,8 +150,9 @@ impl PyAgentTool {
         let py = toolkit.py();
         let view = caller.map(Bound::get);
         let outer = view.and_then(PyToolkitView::session);
-        let core = Session::new(&self.session_id(outer), self.session_limits).of_agent(lineage.clone());
-        let core = Arc::new(core);
+        self.warn_of_unknown(py, toolkit.get())?;
+        let core = Session::new(&self.session_id(outer), self.session_limits);
+        let core = Arc::new(core.of_agent(lineage.clone()).within(outer.cloned()));
         let selected = if let (Some(fixed), true) = (&self.tools.fixed, view.is_none() && self.tools.is_inherited()) {
             fixed.in_session(core.clone())
         } else {
@@ -176,6 +179,16 @@ impl PyAgentTool {
         run: &Bound<'py, PyAgentRun>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.run.bind(inputs.py()).call1((inputs, session, run))
+    }
+
+    /// Warns in the first run of names of tools and groups that are unknown: those that were registered since are known by then.
+    fn warn_of_unknown(&self, py: Python<'_>, toolkit: &PyToolkit) -> PyResult<()> {
+        if self.is_checked.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (groups, names) = (self.tools.groups.clone(), self.tools.names.clone());
+        let place = format!("of agent `{}`", self.name);
+        toolkit.warn_of_unknown_in(py, &Filter { groups, names, ..Filter::default() }, &place)
     }
 
     /// An id for the session of a run, which no other has. Nothing depends on its being hard to guess.
@@ -242,6 +255,7 @@ impl PyAgentTool {
             session_limits: SessionLimits { tokens: limit("tokens", tokens)?, ..SessionLimits::default() },
             time,
             is_timed,
+            is_checked: AtomicBool::new(false),
         })
     }
 

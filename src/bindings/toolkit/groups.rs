@@ -315,17 +315,25 @@ impl PyToolkit {
 impl PyToolkit {
     /// Warns of names in a selection that are unknown so far: a later registration may make them known.
     pub(crate) fn warn_of_unknown(&self, py: Python<'_>, filter: &Filter) -> PyResult<()> {
+        self.warn_of_unknown_in(py, filter, "in a view")
+    }
+
+    /// The same for another place that selects tools.
+    pub(crate) fn warn_of_unknown_in(&self, py: Python<'_>, filter: &Filter, place: &str) -> PyResult<()> {
+        let unknown_name = |noun: &str, name: &str, known: &mut dyn Iterator<Item = &str>| {
+            format!("unknown {noun} `{name}` {place}{}", did_you_mean(name, known))
+        };
         let unknown = {
             let registry = self.registry();
             let tools = || registry.tools().map(|tool| &*tool.name);
             let tags = || registry.tools().flat_map(|tool| tool.tags.iter().map(AsRef::as_ref));
             let groups = filter.groups.iter().flatten().filter(|name| registry.group(name).is_err());
-            let groups = groups.map(|name| unknown_name("group", name, registry.group_ids()));
+            let groups = groups.map(|name| unknown_name("group", name, &mut registry.group_ids()));
             let named = filter.names.iter().flatten().chain(&filter.exclude);
             let named = named.filter(|name| registry.find(name).is_none());
-            let named = named.map(|name| unknown_name("tool", name, tools()));
+            let named = named.map(|name| unknown_name("tool", name, &mut tools()));
             let tagged = filter.tags.iter().flatten().filter(|name| !tags().any(|tag| tag == &***name));
-            let tagged = tagged.map(|name| unknown_name("tag", name, tags()));
+            let tagged = tagged.map(|name| unknown_name("tag", name, &mut tags()));
             let mut unknown: Vec<String> = groups.chain(named).chain(tagged).collect();
             unknown.sort();
             unknown
@@ -367,17 +375,23 @@ impl PyToolkit {
     }
 }
 
-/// The words for an unknown name.
-fn unknown_name<'a>(noun: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    format!("unknown {noun} `{name}` in a view{}", did_you_mean(name, known))
-}
-
-/// Warns of the name of a role without roles to look it up in. A name that is not among given roles may come from data.
-fn warn_of_missing_roles(py: Python<'_>, name: &str, roles: Option<&Bound<'_, PyRoles>>) -> PyResult<()> {
-    if roles.is_some() || name == ROOT {
+/// Warns of the name of a role that cannot be looked up, or that is unknown so far: it may be added to the roles later.
+fn warn_of_unknown_role(py: Python<'_>, name: &str, roles: Option<&Bound<'_, PyRoles>>) -> PyResult<()> {
+    if name == ROOT {
         return Ok(());
     }
-    warn(py, &format!("role `{name}` cannot be looked up, the view shows nothing: pass `roles=`"))
+    let text = match roles {
+        None => format!("role `{name}` cannot be looked up, the view shows nothing: pass `roles=`"),
+        Some(roles) => {
+            let roles = roles.get().lock();
+            if roles.get(name).is_some() {
+                return Ok(());
+            }
+            let hint = did_you_mean(name, roles.all().map(|role| role.name.as_str()));
+            format!("unknown role `{name}`, the view shows nothing{hint}")
+        }
+    };
+    warn(py, &text)
 }
 
 #[pymethods]
@@ -423,8 +437,8 @@ impl PyToolkit {
     /// Select the tools that a role may use: those of its groups, or of the default ones if it names none.
     ///
     /// The view of a name follows the role: a change by `Roles.update` takes effect at once, and after its removal the view
-    /// shows nothing. The view of an unknown name and of None shows nothing either. A name without `roles` gives a
-    /// `UserWarning`. The role `root` has exactly the group `org_management`.
+    /// shows nothing. The view of an unknown name and of None shows nothing either. An unknown name, or one without
+    /// `roles`, gives a `UserWarning`. The role `root` has exactly the group `org_management`.
     ///
     /// Args:
     ///     role: The name of a role, or a role.
@@ -464,7 +478,7 @@ pub(crate) fn role_view(
     } else if let Ok(name) = role.cast::<PyString>() {
         // A string that is not valid Unicode is not a name.
         let name = name.to_string_lossy();
-        warn_of_missing_roles(role.py(), &name, roles)?;
+        warn_of_unknown_role(role.py(), &name, roles)?;
         let view = match roles {
             Some(roles) => roles.get().lock().view(&name),
             None => crate::registry::Roles::default().view(&name),
