@@ -1,4 +1,4 @@
-"""Rules and approvers see every default that the model leaves out, whatever type it has."""
+"""Rules and approvers see every argument that the tool gets, sent or not, in one form for every type and spelling."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
+import ipaddress
 import math
 import pathlib
 import uuid
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import attrs
 import msgspec
@@ -18,7 +20,7 @@ import pydantic
 import pytest
 
 from toolcrib import Policy, Toolkit
-from toolcrib.policy import ApprovalRequest, Rule
+from toolcrib.policy import Approval, ApprovalRequest, Rule
 
 
 class Mode(enum.Enum):
@@ -109,7 +111,7 @@ CASES: list[tuple[Any, Any]] = [
     (pathlib.PurePosixPath("/etc"), "/etc"),
     (datetime.date(2026, 1, 2), "2026-01-02"),
     (datetime.datetime(2026, 1, 2, 3, 4, 5), "2026-01-02T03:04:05"),
-    (decimal.Decimal("1.50"), "1.50"),
+    (decimal.Decimal("1.50"), 1.5),
     (UUID, str(UUID)),
     (b"rm", "rm"),
     (bytearray(b"rm"), "rm"),
@@ -259,3 +261,199 @@ async def test_an_object_of_the_program_waits_for_approval_and_is_built_again(de
 
     assert responses[-1].text == "ran"
     assert got == [default]
+
+
+# Arguments that were sent
+
+
+class Bill(pydantic.BaseModel):
+    amount: decimal.Decimal
+
+
+@dataclasses.dataclass
+class Payment:
+    amount: decimal.Decimal
+
+
+class Transfer(msgspec.Struct):
+    amount: decimal.Decimal
+
+
+class Stripped(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(str_strip_whitespace=True)
+
+    word: str
+
+
+def lower(word: str) -> str:
+    return word.strip().lower()
+
+
+@attrs.define
+class Command:
+    word: str = attrs.field(converter=lower)
+
+
+@dataclasses.dataclass
+class Opened:
+    host: str
+    mode: dataclasses.InitVar[str] = "read"
+
+
+HALF_A_THOUSAND = ["500", "5e2", "５００", " 500 ", "500.00", "5_00", 500, 500.0]
+TOMORROW = ["2026-11-16", "2026-11-16T00:00:00"]
+HTTP = ["http://evil.com", "HTTP://EVIL.com", "http:evil.com", "http:\\\\evil.com", "http://evil.com:80/"]
+WORDS = ["delete", " DELETE ", "Delete"]
+ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
+
+SPELLINGS: list[tuple[Any, str, Any, list[Any]]] = [
+    (decimal.Decimal, "what", {"gt": 100}, HALF_A_THOUSAND),
+    (decimal.Decimal, "what", 500, HALF_A_THOUSAND),
+    (decimal.Decimal, "what", "500", HALF_A_THOUSAND),
+    (decimal.Decimal, "what", {"prefix": "5"}, HALF_A_THOUSAND),
+    (decimal.Decimal, "what", {"gt": 100}, ["Infinity", "NaN", "1e5000"]),
+    (decimal.Decimal, "what", {"gt": 100}, ["100.000000000000000000000000001"]),
+    (decimal.Decimal | None, "what", {"gt": 100}, HALF_A_THOUSAND),
+    (list[decimal.Decimal], "what[*]", {"gt": 100}, [["1", spelling] for spelling in HALF_A_THOUSAND]),
+    (dict[str, decimal.Decimal], "what.a", {"gt": 100}, [{"a": spelling} for spelling in HALF_A_THOUSAND]),
+    (fractions.Fraction, "what", {"gt": 100}, ["1000/2", "500", "1000/3", "5e2", 500]),
+    (Bill, "what.amount", {"gt": 100}, [{"amount": spelling} for spelling in ["500", "5e2", "５００", 500]]),
+    (Payment, "what.amount", {"gt": 100}, [{"amount": spelling} for spelling in HALF_A_THOUSAND]),
+    (Transfer, "what.amount", {"gt": 100}, [{"amount": spelling} for spelling in ["500", "5e2", 500]]),
+    (datetime.date, "what", "2026-11-16", TOMORROW),
+    (datetime.datetime, "what", "2026-11-16T12:00:00Z", ["2026-11-16T13:00:00+01:00", "2026-11-16 12:00:00+00:00"]),
+    (datetime.time, "what", "12:00:00Z", ["12:00:00+00:00", "13:00+01:00"]),
+    (datetime.timedelta, "what", "PT1H", ["PT60M", "01:00:00", "PT3600S"]),
+    (uuid.UUID, "what", str(ID), [ID.hex, ID.urn, f"{{{ID}}}", str(ID).upper()]),
+    (ipaddress.IPv6Address, "what", "::1", ["0:0:0:0:0:0:0:1", "::0001"]),
+    (ipaddress.IPv4Network, "what", "10.0.0.0/8", ["10.0.0.0/255.0.0.0"]),
+    (pathlib.Path, "what", {"prefix": "/etc"}, ["/./etc/passwd", "//etc/passwd", "/etc//passwd", "///etc/passwd"]),
+    (pydantic.HttpUrl, "what", {"prefix": "http://evil.com"}, HTTP),
+    (Stripped, "what.word", "delete", [{"word": " delete\n"}]),
+    (Command, "what.word", "delete", [{"word": word} for word in WORDS]),
+    (Opened, "what.mode", "delete", [{"host": "db", "mode": "delete"}]),
+    (pydantic.SecretStr, "what", "delete", ["delete"]),
+    (str, "what", {"gt": 100}, ["500", "5e2", "５００", "1000/3", "inf"]),
+]
+
+
+@pytest.mark.parametrize(("annotation", "path", "condition", "spellings"), SPELLINGS, ids=str)
+@pytest.mark.parametrize("decision", ["deny", "ask"])
+async def test_a_rule_sees_the_value_in_every_spelling(
+    annotation: Any, path: str, condition: Any, spellings: list[Any], decision: Any
+) -> None:
+    ran: list[Any] = []
+
+    def work(what: Any) -> str:
+        ran.append(what)
+        return "ran"
+
+    work.__annotations__["what"] = annotation
+    kit = Toolkit(run_in="inline", policy=Policy([Rule(decision, tool="work", arguments={path: condition})]))
+    kit.register_tool_function(work)
+
+    codes = {str(spelling): (await kit.call("work", what=spelling)).code for spelling in spellings}
+
+    assert codes == dict.fromkeys(codes, {"deny": "denied", "ask": "pending"}[decision])
+    assert ran == []
+
+
+async def test_a_rule_that_allows_wants_a_number() -> None:
+    kit = Toolkit(run_in="inline", policy=Policy([Rule("allow", arguments={"what": {"lt": 100}})], "deny"))
+
+    @kit.tool
+    def pay(what: decimal.Decimal) -> str:
+        return f"paid {what}"
+
+    @kit.tool
+    def name(what: str) -> str:
+        return f"named {what}"
+
+    assert (await kit.call("pay", what="5e1")).text == "paid 5E+1"
+    assert (await kit.call("pay", what="99.99999999999999999999999999")).code is None
+    assert (await kit.call("pay", what="100.0000000000000000000000001")).code == "denied"
+    assert (await kit.call("pay", what="NaN")).code == "denied"
+    assert (await kit.call("name", what="50")).code == "denied"
+
+
+BUILT: list[decimal.Decimal] = []
+
+
+def counted(amount: decimal.Decimal) -> decimal.Decimal:
+    BUILT.append(amount)
+    return amount
+
+
+Amount = Annotated[decimal.Decimal, pydantic.AfterValidator(counted)]
+
+
+class Order(pydantic.BaseModel):
+    amount: Amount
+    when: datetime.date
+    note: str = "none"
+
+
+async def test_approver_audit_and_events_see_one_form() -> None:
+    seen: list[Any] = []
+    BUILT.clear()
+    kit = Toolkit(run_in="inline", audit=lambda record: seen.append(record["arguments"]))
+    kit.approver = lambda request: seen.append(request.arguments) or "once"  # type: ignore[func-returns-value]
+    kit.subscribe("permission_request", lambda event: seen.append(event.data["arguments"]))
+
+    @kit.tool(permission="confirm", secrets=["order.note"])
+    def pay(order: Order) -> str:
+        return f"{order.amount} {order.when} {order.note}"
+
+    response = await kit.call("pay", order={"amount": "5e2", "when": "2026-11-16T00:00:00", "note": "x"})
+
+    assert response.text == "5E+2 2026-11-16 x"
+    assert seen == [{"order": {"amount": 500, "when": "2026-11-16", "note": "***"}}] * 3
+    assert BUILT == [500], "the objects that were decided about are those that run"
+
+
+async def test_a_resumed_call_is_built_once_and_decided_in_the_same_form() -> None:
+    kit = Toolkit(run_in="inline", policy=Policy([Rule("ask", tool="pay", arguments={"amount": {"gt": 100}})]))
+
+    @kit.tool
+    def pay(amount: Amount) -> str:
+        return f"paid {amount}"
+
+    pending = (await kit.call("pay", amount="5e2")).metadata["pending"]  # type: ignore[index]
+    BUILT.clear()
+    responses = [response async for response in kit.resume(pending, True)]
+    assert kit.policy is not None
+    kit.policy.add(Rule("deny", tool="pay", arguments={"amount": 500}))
+
+    assert responses[-1].text == "paid 5E+2"
+    assert BUILT == [500]
+    assert (await kit.call("pay", amount="500.0")).code == "denied"
+
+
+async def test_arguments_that_an_approver_leaves_alone_run_as_they_were_sent() -> None:
+    got: list[Any] = []
+    digits = "0.1234567890123456789012345"
+    kit = Toolkit(run_in="inline", policy=Policy([Rule("ask", tool="pay")]))
+    kit.approver = lambda request: Approval("once", arguments={**request.arguments, "to": "bob"})
+
+    @kit.tool(secrets=["key"])
+    def pay(amount: decimal.Decimal, to: str, key: str, kind: Any = object) -> str:
+        got.extend([amount, to, key, kind])
+        return "paid"
+
+    await kit.call("pay", amount=digits, to="eve", key="hunter2")
+
+    assert got == [decimal.Decimal(digits), "bob", "hunter2", object]
+
+
+def test_explaining_and_checking_show_the_form_that_rules_see() -> None:
+    policy = Policy([Rule("deny", tool="pay", arguments={"amount": {"gt": 1000}})])
+    kit = Toolkit(run_in="inline", policy=policy)
+
+    @kit.tool
+    def pay(amount: decimal.Decimal) -> str:
+        return "paid"
+
+    call = {"name": "pay", "input": {"amount": "5e2"}}
+
+    assert "the call has 500" in str(policy.explain(call, toolkit=kit))
+    assert kit.check({"name": "pay", "input": {"amount": "5e3"}})["would"] == "deny"

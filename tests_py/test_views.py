@@ -328,6 +328,8 @@ async def test_views_and_rules_follow_the_tags_of_a_tool(caplog: pytest.LogCaptu
     toolkit.policy = Policy([Rule("deny", tag="locked")], default="allow")
     saw, sharp = toolkit.tools["saw"], toolkit.view(tags=["sharp"])
     assert (await toolkit.call("saw")).ok
+    assert ["unknown tag `locked`" in record.getMessage() for record in caplog.records] == [True]
+    caplog.clear()
 
     toolkit.set_tags("saw", ["sharp", "locked", "sharp"])
 

@@ -675,8 +675,8 @@ class Toolkit(_SessionMaker):
         """Select the tools that a role may use: those of its groups, or of the default ones if it names none.
 
         The view of a name follows the role: changes by `Roles.update` take effect at once. The view of a removed or
-        unknown role, or of None, shows nothing. A name without `roles` gives a `UserWarning`. The role `root` has
-        exactly the group `org_management`.
+        unknown role, or of None, shows nothing. An unknown name, or one without `roles`, gives a `UserWarning`. The
+        role `root` has exactly the group `org_management`.
 
         Args:
             role: The name of a role, or a role.
@@ -3316,6 +3316,19 @@ class Policy:
     @property
     def shadowed(self) -> list[dict[str, Any]]:
         """The last thousand decisions that would have been different without shadow mode."""
+
+    def check(self, toolkit: Toolkit) -> list[str]:
+        """Find rules that never match a tool of a toolkit, because a name or a value in them is misspelt.
+
+        These are the errors in the files (see `problems`), names of tools, servers, groups, tags and arguments that no
+        tool has, and values that are not written as rules see them. Register all tools before.
+
+        Args:
+            toolkit: The toolkit that the policy is for.
+
+        Returns:
+            The problems, each as a text with its rule, field and reason; an empty list if there are none.
+        """
 
     def explain(self, call: object, *, toolkit: Toolkit | None = None, caller: str | None = None) -> Explanation:
         """Evaluate every rule for a call, and explain which one decides.

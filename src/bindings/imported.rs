@@ -91,6 +91,8 @@ objects! {
     FINISHED = "toolcrib._run", "finished";
     SERVE_MCP = "toolcrib._serve", "serve_mcp";
     COPY = "copy", "copy";
+    DECIMAL = "decimal", "Decimal";
+    FRACTION = "fractions", "Fraction";
     GENERIC_ALIAS = "types", "GenericAlias";
     GET_LOGGER = "logging", "getLogger";
     LOGGER = "toolcrib._failure", "logger";

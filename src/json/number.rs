@@ -2,10 +2,13 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 /// The number of zeros that are written out before the canonical text uses an exponent.
 const ZEROS: i64 = 16;
+
+/// The largest number of digits of a number that [`Decimal::to_value`] writes as a number.
+const LONGEST: i64 = 1000;
 
 /// True for the text of a number that has neither a fraction nor an exponent.
 pub(crate) fn is_integer_text(text: &str) -> bool {
@@ -70,11 +73,80 @@ pub(crate) struct Decimal {
 
 impl Decimal {
     pub(crate) fn of(number: &Number) -> Self {
-        let digits = Digits::read(number.as_str());
+        Self::read(number.as_str())
+    }
+
+    fn read(text: &str) -> Self {
+        let digits = Digits::read(text);
         if digits.is_zero() {
             return Self { is_negative: false, digits: Box::default(), power: 0 };
         }
         Self { is_negative: digits.is_negative, digits: digits.iter().collect(), power: digits.power }
+    }
+
+    /// Parses a number that is written as text: digits, perhaps with a sign, a point, an exponent, and underscores between digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let plain = text.trim().replace('_', "");
+        let plain = plain.strip_prefix('+').unwrap_or(&plain);
+        let unsigned = plain.strip_prefix('-').unwrap_or(plain);
+        let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = are_digits(whole) && are_digits(fraction) && are_digits(exponent);
+        (is_number && whole.len() + fraction.len() > 0 && !exponent.is_empty()).then(|| Self::read(plain))
+    }
+
+    /// The product of two numbers.
+    pub(crate) fn times(&self, other: &Self) -> Self {
+        if self.digits.is_empty() || other.digits.is_empty() {
+            return Self { is_negative: false, digits: Box::default(), power: 0 };
+        }
+        // One digit more than needed in front, so that the first one may carry over.
+        let mut places = vec![0_u64; self.digits.len() + other.digits.len()];
+        for (at, one) in self.digits.iter().enumerate() {
+            for (offset, other) in other.digits.iter().enumerate() {
+                places[at + offset + 1] += u64::from(one - b'0') * u64::from(other - b'0');
+            }
+        }
+        for at in (1..places.len()).rev() {
+            places[at - 1] += places[at] / 10;
+            places[at] %= 10;
+        }
+        let carries = places[0] > 0;
+        let digits = places.iter().skip(usize::from(!carries)).map(|digit| b'0' + u8::try_from(*digit).unwrap_or(0));
+        let mut digits: Vec<u8> = digits.collect();
+        while digits.last() == Some(&b'0') {
+            digits.pop();
+        }
+        let power = self.power.saturating_add(other.power).saturating_add(i64::from(carries));
+        Self { is_negative: self.is_negative != other.is_negative, digits: digits.into(), power }
+    }
+
+    /// The one JSON value of a number: an integer without a point or an exponent, any other with the digits that it needs. A number
+    /// of more than a thousand digits is a text with an exponent, because Python refuses to parse long integers.
+    pub(crate) fn to_value(&self) -> Value {
+        let fill = |count: i64| std::iter::repeat_n('0', usize::try_from(count).unwrap_or(0));
+        let last = signed(self.digits.len()) - 1;
+        let is_short = last < LONGEST && (-LONGEST..LONGEST).contains(&self.power);
+        // The point comes behind this digit, unless zeros come first.
+        let point = if is_short { self.power } else { 0 };
+        let mut text = String::from(if self.is_negative { "-" } else { "" });
+        if point < 0 {
+            text.push_str("0.");
+            text.extend(fill(-point - 1));
+        }
+        for (index, digit) in (0..).zip(&self.digits) {
+            text.push(char::from(*digit));
+            if index == point && index < last {
+                text.push('.');
+            }
+        }
+        if !is_short {
+            return Value::String(format!("{text}e{}", self.power));
+        }
+        text.extend(fill(point - last));
+        text.parse().map(Value::Number).unwrap_or(Value::String(text))
     }
 
     /// True if it has no fraction, as `2.0` has none.
@@ -196,7 +268,54 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_text_is_a_number_however_it_is_written() {
+        for (text, number) in [
+            ("500", Some("500")),
+            (" +5e2 ", Some("500")),
+            ("5_0_0.", Some("500")),
+            ("-.5E+1", Some("-5")),
+            ("0.000", Some("0")),
+            ("", None),
+            (".", None),
+            ("e5", None),
+            ("5e", None),
+            ("--5", None),
+            ("1,000", None),
+            ("0x1f", None),
+            ("1e5e5", None),
+            ("inf", None),
+        ] {
+            assert_eq!(Decimal::parse(text), number.map(of), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_spelling() {
+        for (text, spelling) in [
+            ("5e2", "500"),
+            ("500.00", "500"),
+            ("-0.0", "0"),
+            ("0.10", "0.1"),
+            ("-12.50e-3", "-0.0125"),
+            ("123456789012345678901234567890.5", "123456789012345678901234567890.5"),
+        ] {
+            assert_eq!(of(text).to_value().to_string(), spelling, "{text}");
+        }
+        assert_eq!(of("12.5e1000").to_value(), Value::from("1.25e1001"));
+        assert_eq!(of("-5e-1001").to_value(), Value::from("-5e-1001"));
+    }
+
     proptest! {
+        #[test]
+        fn a_product_is_exact(one in any::<i32>(), other in any::<i32>(), power in -5..5) {
+            let product = i64::from(one) * i64::from(other);
+
+            let times = of(&one.to_string()).times(&of(&format!("{other}e{power}")));
+
+            prop_assert_eq!(times, of(&format!("{product}e{power}")));
+        }
+
         #[test]
         fn numbers_are_ordered_as_floats_are(one in any::<f32>(), other in any::<f32>()) {
             prop_assume!(one.is_finite() && other.is_finite());

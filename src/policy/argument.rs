@@ -3,6 +3,7 @@
 //! A condition has a path to a value and tests for it. A path is `path.to.field`, `items[0]`, `items[*]` for every item of a
 //! list or value of an object, `["a key.with dots"]` for any key, or a JSON pointer such as `/path/to/field`.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use regex::Regex;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 use super::file::{Fault, unknown};
 use super::pattern::{self, Parsed};
 use crate::json::number::Decimal;
+use crate::schema::shape::{Entry, Shape};
 
 /// A condition on the value, or values, at one path in the arguments.
 #[derive(Debug, Clone)]
@@ -27,13 +29,13 @@ enum Tests {
     Present(Box<[Test]>),
 }
 
-/// The number of values that have to pass, of those that `[*]` leads to.
+/// The width of a rule: which of the values that `[*]` leads to have to pass, and whether a number may be written as a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quantifier {
-    /// Any: for a rule that denies or asks.
-    Any,
-    /// All, and at least one: for a rule that allows, so that one harmless item does not allow the others.
-    All,
+pub(super) enum Width {
+    /// Any of them, in either form: for a rule that denies or asks.
+    Wide,
+    /// All, and at least one, as they are: for a rule that allows, so that one harmless item does not allow the others.
+    Narrow,
 }
 
 /// A test of one value.
@@ -104,30 +106,43 @@ impl Condition {
     }
 
     /// True if the arguments fulfil it.
-    pub(super) fn holds(&self, arguments: &Value, quantifier: Quantifier) -> bool {
-        let Tests::Present(tests) = &self.tests else { return self.is_absent(arguments, quantifier) };
-        let passes = |seen: Option<&Value>| seen.is_some_and(|value| tests.iter().all(|test| test.holds(value)));
+    pub(super) fn holds(&self, arguments: &Value, width: Width) -> bool {
+        let Tests::Present(tests) = &self.tests else { return self.is_absent(arguments, width) };
+        let passes = |seen: Option<&Value>| seen.is_some_and(|value| tests.iter().all(|test| test.holds(value, width)));
         let (mut some, mut all) = (false, true);
         self.path.visit(arguments, &mut |seen| {
             if passes(seen) {
                 some = true;
-                quantifier == Quantifier::All
+                width == Width::Narrow
             } else {
                 all = false;
-                quantifier == Quantifier::Any
+                width == Width::Wide
             }
         });
-        some && (all || quantifier == Quantifier::Any)
+        some && (all || width == Width::Wide)
     }
 
-    fn is_absent(&self, arguments: &Value, quantifier: Quantifier) -> bool {
+    /// The values that the argument is compared with as a whole.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &Value> {
+        let tests = match &self.tests {
+            Tests::Present(tests) => &**tests,
+            Tests::Absent => &[],
+        };
+        tests.iter().flat_map(|test| match test {
+            Test::Equals(operand) | Test::NotEquals(operand) => std::slice::from_ref(operand),
+            Test::In(operands) => operands,
+            _ => &[],
+        })
+    }
+
+    fn is_absent(&self, arguments: &Value, width: Width) -> bool {
         let (mut seen, mut missing) = (false, false);
         self.path.visit(arguments, &mut |value| {
             seen |= value.is_some();
             missing |= value.is_none();
             true
         });
-        !seen || (missing && quantifier == Quantifier::Any)
+        !seen || (missing && width == Width::Wide)
     }
 }
 
@@ -193,22 +208,114 @@ impl Test {
         }))
     }
 
-    fn holds(&self, value: &Value) -> bool {
+    fn holds(&self, value: &Value, width: Width) -> bool {
+        let text = |passes: &dyn Fn(&str) -> bool| match value {
+            Value::String(text) => passes(text),
+            Value::Number(number) if width == Width::Wide => passes(number.as_str()),
+            _ => false,
+        };
+        let compared = |passes: fn(Ordering) -> bool, bound: &Decimal| match (Numeric::of(value), width) {
+            (Some(number), Width::Wide) => number.compare(bound).is_none_or(passes),
+            (Some(Numeric::Exact(number)), Width::Narrow) if value.is_number() => passes(number.cmp(bound)),
+            _ => false,
+        };
         match self {
-            Self::Equals(wanted) => is_same(value, wanted),
-            Self::NotEquals(unwanted) => !is_same(value, unwanted),
-            Self::In(wanted) => wanted.iter().any(|wanted| is_same(value, wanted)),
-            Self::Prefix(part) => value.as_str().is_some_and(|text| text.starts_with(&**part)),
-            Self::Suffix(part) => value.as_str().is_some_and(|text| text.ends_with(&**part)),
-            Self::Contains(part) => contains(value, part),
-            Self::Glob(glob) => value.as_str().is_some_and(|text| glob.is_match(text)),
-            Self::Matches(regex) => value.as_str().is_some_and(|text| regex.is_match(text)),
-            Self::Gt(bound) => number(value).is_some_and(|number| number > *bound),
-            Self::Ge(bound) => number(value).is_some_and(|number| number >= *bound),
-            Self::Lt(bound) => number(value).is_some_and(|number| number < *bound),
-            Self::Le(bound) => number(value).is_some_and(|number| number <= *bound),
+            Self::Equals(wanted) => equals(value, wanted, width),
+            Self::NotEquals(unwanted) => !equals(value, unwanted, width.other()),
+            Self::In(wanted) => wanted.iter().any(|wanted| equals(value, wanted, width)),
+            Self::Prefix(part) => text(&|text| text.starts_with(&**part)),
+            Self::Suffix(part) => text(&|text| text.ends_with(&**part)),
+            Self::Contains(part) => match (value, part) {
+                (Value::Array(items), part) => items.iter().any(|item| equals(item, part, width)),
+                (_, Value::String(part)) => text(&|text| text.contains(&**part)),
+                _ => false,
+            },
+            Self::Glob(glob) => text(&|text| glob.is_match(text)),
+            Self::Matches(regex) => text(&|text| regex.is_match(text)),
+            Self::Gt(bound) => compared(Ordering::is_gt, bound),
+            Self::Ge(bound) => compared(Ordering::is_ge, bound),
+            Self::Lt(bound) => compared(Ordering::is_lt, bound),
+            Self::Le(bound) => compared(Ordering::is_le, bound),
             Self::Type(types) => types.iter().any(|wanted| wanted.is_of(value)),
         }
+    }
+}
+
+impl Width {
+    fn other(self) -> Self {
+        match self {
+            Self::Wide => Self::Narrow,
+            Self::Narrow => Self::Wide,
+        }
+    }
+}
+
+/// A number, also one that is written as text, as programs read it.
+enum Numeric {
+    Exact(Decimal),
+    /// A fraction that has no exact decimal form, such as `1/3`.
+    Fraction(Decimal, Decimal),
+    Infinite {
+        is_negative: bool,
+    },
+    /// A text that some program may read as a number, and others may not: it is neither above nor below any other.
+    Unordered,
+}
+
+impl Numeric {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => Some(Self::Exact(Decimal::of(number))),
+            Value::String(text) => Self::parse(text.trim()),
+            _ => None,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(number) = Decimal::parse(text) {
+            return Some(Self::Exact(number));
+        }
+        if let Some((above, below)) = text.split_once('/') {
+            let (above, below) = (Decimal::parse(above)?, Decimal::parse(below)?);
+            let is_fraction = below > Decimal::of(&0.into());
+            return Some(if is_fraction { Self::Fraction(above, below) } else { Self::Unordered });
+        }
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        match unsigned.to_ascii_lowercase().as_str() {
+            "inf" | "infinity" => Some(Self::Infinite { is_negative: text.starts_with('-') }),
+            "nan" | "snan" => Some(Self::Unordered),
+            // Digits of other scripts, which Python reads as numbers, too.
+            _ => {
+                let is_part = |letter: char| letter.is_numeric() || "+-._eE/".contains(letter);
+                let has_digits = unsigned.chars().any(|letter| !letter.is_ascii() && letter.is_numeric());
+                (has_digits && unsigned.chars().all(is_part)).then_some(Self::Unordered)
+            }
+        }
+    }
+
+    /// The order of the number and another one, if there is any.
+    fn compare(&self, other: &Decimal) -> Option<Ordering> {
+        match self {
+            Self::Exact(number) => Some(number.cmp(other)),
+            Self::Fraction(above, below) => Some(above.cmp(&other.times(below))),
+            Self::Infinite { is_negative: true } => Some(Ordering::Less),
+            Self::Infinite { is_negative: false } => Some(Ordering::Greater),
+            Self::Unordered => None,
+        }
+    }
+}
+
+/// True if two values are equal. In the wide sense a number and a text of this number are.
+fn equals(one: &Value, other: &Value, width: Width) -> bool {
+    let is_number_and_text = one.is_number() && other.is_string() || one.is_string() && other.is_number();
+    if width == Width::Narrow || !is_number_and_text {
+        return is_same(one, other);
+    }
+    match (Numeric::of(one), Numeric::of(other)) {
+        (Some(Numeric::Exact(exact)), Some(number)) | (Some(number), Some(Numeric::Exact(exact))) => {
+            number.compare(&exact) == Some(Ordering::Equal)
+        }
+        _ => false,
     }
 }
 
@@ -225,20 +332,8 @@ fn types(operand: &Value) -> Result<Box<[JsonType]>, Fault> {
     words.iter().map(parse).collect()
 }
 
-fn contains(value: &Value, part: &Value) -> bool {
-    match (value, part) {
-        (Value::String(text), Value::String(part)) => text.contains(&**part),
-        (Value::Array(items), part) => items.iter().any(|item| is_same(item, part)),
-        _ => false,
-    }
-}
-
-fn number(value: &Value) -> Option<Decimal> {
-    value.as_number().map(Decimal::of)
-}
-
 /// True if two values are equal: numbers by their value, objects in any order.
-pub(super) fn is_same(one: &Value, other: &Value) -> bool {
+pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || Decimal::of(one) == Decimal::of(other),
         (Value::Array(one), Value::Array(other)) => {
@@ -279,7 +374,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 }
 
 /// A value on one line, truncated where it gets long.
-pub(super) struct Short<'a>(pub(super) &'a Value);
+pub(crate) struct Short<'a>(pub(crate) &'a Value);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -328,6 +423,32 @@ impl ArgumentPath {
     /// branch that ends before the path does. False if the function returned false.
     pub(super) fn visit<'v>(&self, value: &'v Value, seen: &mut dyn FnMut(Option<&'v Value>) -> bool) -> bool {
         visit(&self.steps, value, seen)
+    }
+
+    /// The name, if the path leads to a whole argument.
+    pub(super) fn single(&self) -> Option<&str> {
+        match &*self.steps {
+            [PathStep::Key(name) | PathStep::Token(name)] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The first name on the path that a schema does not have, and the names that it has there.
+    pub(super) fn undeclared<'s>(&self, shape: &Shape<'s>) -> Option<(String, Vec<&'s str>)> {
+        let mut inner = None;
+        for step in &self.steps {
+            let shape: &Shape<'s> = inner.as_ref().unwrap_or(shape);
+            inner = match step {
+                PathStep::Key(name) | PathStep::Token(name) if shape.allows("object") => match shape.entry(name) {
+                    Entry::Declared(entry) => Some(entry),
+                    Entry::Undeclared => return Some((name.to_string(), shape.names())),
+                    Entry::Unknown => return None,
+                },
+                PathStep::Index(_) | PathStep::Token(_) | PathStep::Every => Some(shape.items()?),
+                PathStep::Key(_) => return None,
+            };
+        }
+        None
     }
 
     /// The value at the path for a message: the first, if there are several.
@@ -468,6 +589,46 @@ mod tests {
             ("a.b.c", vec![None]),
         ] {
             assert_eq!(seen(path, &value), expected, "{path}");
+        }
+    }
+
+    fn holds(test: &Value, value: &Value, width: Width) -> bool {
+        let condition = Condition::parse("x", test).unwrap();
+        condition.holds(&json!({"x": value}), width)
+    }
+
+    #[test]
+    fn a_number_as_text_does_not_get_past_a_rule_that_denies() {
+        for (test, value, wide, narrow) in [
+            (json!({"gt": 100}), json!(500), true, true),
+            (json!({"gt": 100}), json!("500"), true, false),
+            (json!({"gt": 100}), json!(" 5_00.0e0 "), true, false),
+            (json!({"gt": 100}), json!("50"), false, false),
+            (json!({"gt": 100}), json!("1000/3"), true, false),
+            (json!({"gt": 333.33}), json!("1000/3"), true, false),
+            (json!({"gt": 333.34}), json!("1000/3"), false, false),
+            (json!({"lt": 0}), json!("-1/3"), true, false),
+            (json!({"gt": 100}), json!("1/0"), true, false),
+            (json!({"gt": 100}), json!("Infinity"), true, false),
+            (json!({"gt": 100}), json!("-inf"), false, false),
+            (json!({"lt": 100}), json!("NaN"), true, false),
+            (json!({"gt": 100}), json!("５００"), true, false),
+            (json!({"gt": 100}), json!("a text"), false, false),
+            (json!({"gt": 100}), json!(true), false, false),
+            (json!(500), json!("5e2"), true, false),
+            (json!("500"), json!(500.0), true, false),
+            (json!("500"), json!("5e2"), false, false),
+            (json!({"in": ["1", "2"]}), json!(2), true, false),
+            (json!({"not_equals": "500"}), json!(500), true, false),
+            (json!({"not_equals": 500}), json!("501"), true, true),
+            (json!({"contains": 5}), json!(["5"]), true, false),
+            (json!({"prefix": "5"}), json!(500), true, false),
+            (json!({"glob": "5*"}), json!(500), true, false),
+            (json!({"matches": "^5"}), json!(500), true, false),
+            (json!({"contains": "00"}), json!(500), true, false),
+        ] {
+            assert_eq!(holds(&test, &value, Width::Wide), wide, "{test} {value}");
+            assert_eq!(holds(&test, &value, Width::Narrow), narrow, "{test} {value}");
         }
     }
 

@@ -313,6 +313,12 @@ impl PolicyStamp {
     pub const fn new(epoch: u64, revision: u64) -> Self {
         Self(epoch << 32 | revision & 0xFFFF_FFFF)
     }
+
+    /// The stamp as a number; no two states of the rules of a toolkit have the same.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// A value that no stamp has.

@@ -13,6 +13,7 @@
 //! | `engine` | [`Policy`]: the rules, which can change at any time |
 //! | `snapshot` | the decision, by one immutable state of the rules: sorted, indexed, with cached plans |
 //! | `explain` | the reasons for a decision, rule by rule |
+//! | `check` | names in rules that no tool of a toolkit has |
 //! | `file` | policy files: parsing, problems, appending |
 //! | `answers` | saved answers in a store |
 //! | `approval` | pending calls, answers, signatures and single use |
@@ -22,6 +23,7 @@ mod answers;
 mod approval;
 mod argument;
 mod audit;
+mod check;
 mod decision;
 mod engine;
 mod explain;
@@ -36,6 +38,7 @@ pub use approval::{
     Question, Ticket, rfc3339,
 };
 pub use audit::{AUDIT_LOG, AuditLog, AuditRecord, Durability, Ruling, Sink};
+pub use check::{KnownTool, RuleProblem};
 pub use decision::{Arguments, CallFacts, Cause, Decision, Quick, Shadowed, Verdict};
 pub use engine::{AllowCache, Policy, PolicyStamp, ShadowNote};
 pub use explain::{Explanation, Failure, RuleOutcome, TriedRule};
@@ -44,3 +47,5 @@ pub use redact::{Redaction, mask};
 pub use rule::{MAX_PRIORITY, Origin, Permission, Rule, Tier, ToolKind};
 
 pub use crate::json::{canonical, hash};
+
+pub(crate) use argument::{Short, is_same};

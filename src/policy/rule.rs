@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::approval::AnsweredQuestions;
-use super::argument::{Condition, Quantifier};
+use super::argument::{Condition, Width};
 use super::file::{Fault, invalid, parse_rule};
 use super::pattern::{self, ArgumentTexts, ArgumentsPattern, Glob, Parsed};
 use super::{CallFacts, Cause, Decision};
@@ -151,11 +151,11 @@ impl Rule {
     /// The first condition that the arguments do not fulfil.
     pub(super) fn argument_mismatch(&self, arguments: &Value, texts: &mut ArgumentTexts) -> Option<ArgumentField> {
         // Rules that allow match narrowly, rules that ask or deny match widely.
-        let quantifier = match self.decision {
-            Decision::Allow => Quantifier::All,
-            Decision::Ask | Decision::Deny => Quantifier::Any,
+        let width = match self.decision {
+            Decision::Allow => Width::Narrow,
+            Decision::Ask | Decision::Deny => Width::Wide,
         };
-        if let Some(at) = self.arguments.iter().position(|condition| !condition.holds(arguments, quantifier)) {
+        if let Some(at) = self.arguments.iter().position(|condition| !condition.holds(arguments, width)) {
             return Some(ArgumentField::Condition(at));
         }
         match &self.pattern {
@@ -197,6 +197,12 @@ pub(super) enum ArgumentField {
 impl FactConditions {
     /// The first condition that a call does not fulfil.
     pub(super) fn mismatch(&self, facts: &CallFacts<'_>) -> Option<FactField> {
+        let is_of_other = || self.caller.as_ref().is_some_and(|names| !names.match_caller(facts.caller));
+        self.mismatch_apart_from_caller(facts).or_else(|| is_of_other().then_some(FactField::Caller))
+    }
+
+    /// The same without regard to the caller.
+    pub(super) fn mismatch_apart_from_caller(&self, facts: &CallFacts<'_>) -> Option<FactField> {
         let fails = |patterns: &Option<NamePatterns>, name: Option<&str>| {
             patterns.as_ref().is_some_and(|patterns| !name.is_some_and(|name| patterns.match_name(name)))
         };
@@ -209,9 +215,6 @@ impl FactConditions {
             () if fails_all(&self.group, facts.groups) => Some(FactField::Group),
             () if fails_all(&self.tag, facts.tags) => Some(FactField::Tag),
             () if self.kind.as_ref().is_some_and(|kinds| !kinds.contains(&facts.kind)) => Some(FactField::Kind),
-            () if self.caller.as_ref().is_some_and(|names| !names.match_caller(facts.caller)) => {
-                Some(FactField::Caller)
-            }
             () => None,
         }
     }
@@ -275,7 +278,7 @@ impl NamePatterns {
     }
 
     /// True if one of them matches a name.
-    fn match_name(&self, name: &str) -> bool {
+    pub(super) fn match_name(&self, name: &str) -> bool {
         let is_exact = match &*self.exact {
             [only] => **only == *name,
             exact => exact.binary_search_by(|known| (**known).cmp(name)).is_ok(),

@@ -1,8 +1,8 @@
 //! `_Permissions`: the policy, approver, approvals, audit, error formatter and result budgets that a toolkit shares with its
 //! tools, and its listeners.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -29,6 +29,9 @@ pub(crate) struct PyPermissions {
     /// True once the toolkit has had an error formatter.
     has_formatter: AtomicBool,
     pub(crate) listeners: Listeners,
+    /// The state of the rules that was last checked for unknown names, and the problems that were logged.
+    checked: AtomicU64,
+    logged: Mutex<HashSet<String>>,
 }
 
 /// The settings that a developer makes.
@@ -53,6 +56,25 @@ impl PyPermissions {
     /// The rules and grants.
     pub(crate) fn core(&self) -> &Permissions {
         &self.core
+    }
+
+    /// The rules, if they were not checked for unknown names since they changed.
+    pub(crate) fn rules_to_check(&self) -> Option<Arc<Policy>> {
+        let stamp = self.core.stamp()?.number();
+        if self.checked.load(Ordering::Relaxed) == stamp || self.checked.swap(stamp, Ordering::Relaxed) == stamp {
+            return None;
+        }
+        self.core.policy()
+    }
+
+    /// Lets the rules be checked again.
+    pub(crate) fn forget_check(&self) {
+        self.checked.store(0, Ordering::Relaxed);
+    }
+
+    /// True for the first report of a problem.
+    pub(crate) fn is_new_problem(&self, text: &str) -> bool {
+        lock(&self.logged).insert(text.to_owned())
     }
 
     fn settings(&self) -> MutexGuard<'_, PermissionSettings> {

@@ -203,6 +203,22 @@ impl PyPolicy {
         lock(&self.problems).iter().map(ToString::to_string).collect()
     }
 
+    /// Find rules that never match a tool of a toolkit, because a name or a value in them is misspelt.
+    ///
+    /// These are the errors in the files (see `problems`), names of tools, servers, groups, tags and arguments that no tool has, and
+    /// values that are not written as rules see them. Register all tools before.
+    ///
+    /// Args:
+    ///     toolkit: The toolkit that the policy is for.
+    ///
+    /// Returns:
+    ///     The problems, each as a text with its rule, field and reason; an empty list if there are none.
+    fn check(&self, py: Python<'_>, toolkit: &Bound<'_, PyToolkit>) -> PyResult<Vec<String>> {
+        let mut problems = self.problems();
+        problems.extend(toolkit.get().check_rules(py, &self.core)?.iter().map(ToString::to_string));
+        Ok(problems)
+    }
+
     /// Evaluate every rule for a call, and explain which one decides.
     ///
     /// `Toolkit.check` also tests that the tool exists.

@@ -18,6 +18,7 @@ mod permission;
 mod quarantine;
 mod record;
 mod registration;
+mod rules;
 mod state;
 
 use std::sync::atomic::AtomicBool;

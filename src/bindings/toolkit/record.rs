@@ -228,8 +228,12 @@ impl PyToolkit {
 }
 
 impl PyToolkit {
-    /// Calls the function that has to see each use of the tools first, if there is one.
+    /// Calls the function that has to see each use of the tools first, if there is one. A listing of the tools reports rules that match
+    /// none of them.
     pub(crate) fn prepare_use(&self, py: Python<'_>, tool: Option<&str>) -> PyResult<()> {
+        if tool.is_none() {
+            self.warn_of_rules(py);
+        }
         self.before_use.get().map_or(Ok(()), |function| function.bind(py).call1((tool,)).map(drop))
     }
 

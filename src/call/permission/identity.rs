@@ -75,7 +75,8 @@ impl CallInfo {
 pub struct CheckedArguments {
     /// The arguments that run: as sent, coerced where needed.
     pub sent: Value,
-    /// The same with the defaults of parameters that were not sent: what rules and approvers see.
+    /// The same in canonical form, in which equal values are equal however they were spelled, with the defaults of parameters that
+    /// were not sent: what rules and approvers see.
     pub whole: Value,
 }
 

@@ -130,7 +130,9 @@ impl Permissions {
         }
     }
 
-    fn stamp(&self) -> Option<PolicyStamp> {
+    /// The state of the rules; `None` without a policy.
+    #[must_use]
+    pub fn stamp(&self) -> Option<PolicyStamp> {
         let revision = self.policy.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.revision();
         Some(PolicyStamp::new(self.epoch.load(Ordering::Relaxed), revision))
     }

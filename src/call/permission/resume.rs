@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{CheckedArguments, Decided, DecidedBy, Host, Next, PermissionStage, ToolFacts, Unfit};
 use crate::Error;
+use crate::json::number::is_integer_text;
 use crate::policy::{Answer, ApprovalDraft, ApprovalScope, Choice, Pending, Ruling, Verdict};
-use crate::schema::check::HIDDEN;
 
 /// A pending call and the answer to it.
 #[derive(Debug)]
@@ -89,24 +89,24 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         ApprovalScope { tool: self.tool.name(), schema_hash, presets_hash, caller, session }
     }
 
-    /// Edited arguments as they run; a secret that is still hidden in them is what it was.
+    /// Edited arguments as they run. One that the approver left as it was shown is the one that was sent, or the default, because what is
+    /// shown may hide a secret or write a value in another form.
     pub(super) fn check(
         &self,
         edited: &Map<String, Value>,
         asked: &CheckedArguments,
     ) -> Result<Result<CheckedArguments, Unfit>, H::Error> {
         let shown = self.tool.redaction().arguments(&asked.whole);
-        let mut edited = edited.clone();
-        for (name, value) in &mut edited {
-            let original = asked.sent.get(name).or_else(|| asked.whole.get(name));
-            if let (Some(original), Some(shown)) = (original, shown.get(name))
-                && shows_hidden(shown)
-                && value == shown
-            {
-                *value = original.clone();
+        let mut as_sent = Map::new();
+        for (name, value) in edited {
+            let is_left = shown.get(name).is_some_and(|shown| is_unedited(value, shown));
+            match asked.sent.get(name) {
+                Some(sent) if is_left => _ = as_sent.insert(name.clone(), sent.clone()),
+                None if is_left => {}
+                _ => _ = as_sent.insert(name.clone(), value.clone()),
             }
         }
-        self.host.check(&edited)
+        self.host.check(&as_sent)
     }
 
     /// Uses a pending call up before anything runs. `None` if the call goes on and [`resume`](Self::resume) is to be called in
@@ -157,12 +157,21 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 }
 
-/// True if a redacted value hides something.
-fn shows_hidden(shown: &Value) -> bool {
-    match shown {
-        Value::String(text) => text == HIDDEN,
-        Value::Array(items) => items.iter().any(shows_hidden),
-        Value::Object(entries) => entries.values().any(shows_hidden),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+/// True if a value that an approver returned is the one that was shown. A number with a fraction may have lost digits on its way, as a
+/// float of the approver's language.
+fn is_unedited(value: &Value, shown: &Value) -> bool {
+    match (value, shown) {
+        (Value::Number(value), Value::Number(shown)) => {
+            let is_fraction = |number: &Number| !is_integer_text(number.as_str());
+            value == shown || (is_fraction(value) && is_fraction(shown) && value.as_f64() == shown.as_f64())
+        }
+        (Value::Array(values), Value::Array(shown)) => {
+            values.len() == shown.len() && values.iter().zip(shown).all(|(value, shown)| is_unedited(value, shown))
+        }
+        (Value::Object(entries), Value::Object(shown)) => {
+            let is_left = |(name, value): (&String, &Value)| shown.get(name).is_some_and(|it| is_unedited(value, it));
+            entries.len() == shown.len() && entries.iter().all(is_left)
+        }
+        (value, shown) => value == shown,
     }
 }

@@ -9,7 +9,7 @@ use super::plan::{ArgumentNotes, Handling, Plan, made_default};
 use crate::bindings::into_response::error_text;
 use crate::bindings::json;
 use crate::bindings::json::{MAX_DEPTH, entries_of};
-use crate::bindings::rule_value::{argument_value, default_value};
+use crate::bindings::rule_value::{argument_value, built_value, default_value};
 use crate::bindings::typed::Converters;
 use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply, Unfit};
 use crate::policy::Redaction;
@@ -43,7 +43,7 @@ impl Plan {
                 if let Some(built) = &accepted.built {
                     notes.keep_built(&sent, built);
                 }
-                self.completed(py, sent, accepted.built.as_ref(), notes).map(Ok)
+                self.completed(py, sent, accepted.built, notes).map(Ok)
             }
             Err(error) => Ok(Err(Unfit::Unwritable(error_text(py, &error)))),
         }
@@ -145,17 +145,20 @@ impl Plan {
             .map_or_else(|problems| Ok(Err(problems)), |accepted: PyResult<_>| accepted.map(Ok))
     }
 
-    /// Arguments that were accepted, with the defaults of those that were not sent: what rules and approvers see.
-    pub(in crate::bindings::call) fn completed(
+    /// Arguments that were accepted in their canonical form, with the defaults of those that were not sent: what rules and approvers
+    /// see. Objects that were not built yet are built and kept for the run.
+    pub(in crate::bindings::call) fn completed<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         sent: Value,
-        built: Option<&Bound<'_, PyDict>>,
+        built: Option<Bound<'py, PyDict>>,
         notes: &impl ArgumentNotes,
     ) -> PyResult<CheckedArguments> {
         let mut whole = sent.clone();
-        if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole) {
-            add_inner_defaults(py, converters, entries, built)?;
+        if let (Some(converters), Value::Object(entries)) = (&self.converters, &mut whole)
+            && let Some(built) = built.map_or_else(|| rebuilt(py, converters, &sent, notes), |built| Ok(Some(built)))?
+        {
+            write_built(py, converters, entries, &built)?;
         }
         let properties = self.checker.schema().get("properties").and_then(Value::as_object);
         let Value::Object(entries) = &mut whole else { return Ok(CheckedArguments { sent, whole }) };
@@ -193,6 +196,17 @@ impl Plan {
         Ok(CheckedArguments { sent, whole })
     }
 
+    /// The canonical form of a value for one parameter, or `Some(None)` if it does not fit; `None` if its JSON value stays as it is.
+    #[allow(clippy::option_option, reason = "outside: the parameter is typed; inside: the value fits")]
+    pub(crate) fn canonical(&self, py: Python<'_>, name: &str, value: &Value) -> PyResult<Option<Option<Value>>> {
+        let is_typed = |converters: &&Converters| converters.parameters.iter().any(|it| it.name.bind(py) == name);
+        let Some(converters) = self.converters.as_deref().filter(is_typed) else { return Ok(None) };
+        let input = PyDict::new(py);
+        input.set_item(name, json::to_python(py, value)?)?;
+        let Ok(built) = converters.convert_all(&input, &PyDict::new(py))? else { return Ok(Some(None)) };
+        Ok(Some(built.get_item(name)?.map(|built| built_value(&built, Some(value)))))
+    }
+
     /// The check that is made even if arguments are passed on as they are: names that are preset, bound by a partial or filled by
     /// the call itself. All other names are the function's to accept or refuse, in its own words.
     fn names_checked<'py>(&self, input: &Bound<'py, PyDict>) -> Result<Bound<'py, PyDict>, Vec<Problem>> {
@@ -224,24 +238,6 @@ fn has_objects(value: &Bound<'_, PyAny>, depth: usize) -> bool {
             !value.every_entry(|key, entry| key.is_some() && !has_objects(entry, depth + 1))
         }
         _ => false,
-    }
-}
-
-/// Adds the entries of a JSON value that another one lacks, at any depth. Nothing that was sent changes.
-fn complete_from(sent: &mut Value, whole: Value) {
-    match (sent, whole) {
-        (Value::Object(sent), Value::Object(whole)) => {
-            for (name, value) in whole {
-                match sent.get_mut(&name) {
-                    Some(inner) => complete_from(inner, value),
-                    None => _ = sent.insert(name, value),
-                }
-            }
-        }
-        (Value::Array(sent), Value::Array(whole)) if sent.len() == whole.len() => {
-            sent.iter_mut().zip(whole).for_each(|(sent, whole)| complete_from(sent, whole));
-        }
-        _ => {}
     }
 }
 
@@ -286,24 +282,36 @@ fn with_json_forms<'py>(
     Ok((shown, objects))
 }
 
-/// Adds the defaults inside of typed arguments: the fields of records that were not sent.
-fn add_inner_defaults(
+/// The objects of arguments that were accepted before, such as those of a pending call: kept ones, or built now; `None` if they do
+/// not fit any more, so that the call will be refused.
+fn rebuilt<'py>(
+    py: Python<'py>,
+    converters: &Converters,
+    sent: &Value,
+    notes: &impl ArgumentNotes,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    if let Some(kept) = notes.built_from(py, sent) {
+        return Ok(Some(kept));
+    }
+    let input = json::to_python(py, sent)?.cast_into::<PyDict>()?;
+    let built = converters.convert_all(&input, &PyDict::new(py))?.ok();
+    if let Some(built) = &built {
+        notes.keep_built(sent, built);
+    }
+    Ok(built)
+}
+
+/// Puts the canonical form of typed arguments in the place of what was sent, with every field that was not.
+fn write_built(
     py: Python<'_>,
     converters: &Converters,
     sent: &mut Map<String, Value>,
-    built: Option<&Bound<'_, PyDict>>,
+    built: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
-    let fresh = if let Some(built) = built {
-        Some(built.clone())
-    } else {
-        let input = json::to_python(py, &Value::Object(sent.clone()))?.cast_into::<PyDict>()?;
-        converters.convert_all(&input, &PyDict::new(py))?.ok()
-    };
-    let Some(built) = fresh else { return Ok(()) };
     for parameter in &converters.parameters {
         let name = parameter.name.bind(py).to_str()?;
         if let (Some(sent), Some(object)) = (sent.get_mut(name), built.get_item(&parameter.name)?) {
-            complete_from(sent, argument_value(&object));
+            *sent = built_value(&object, Some(sent));
         }
     }
     Ok(())

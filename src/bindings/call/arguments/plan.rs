@@ -113,6 +113,9 @@ pub(in crate::bindings::call) trait ArgumentNotes {
     /// Keeps the typed arguments that were built for a decision, so that the tool gets the same objects.
     fn keep_built(&self, sent: &Value, built: &Bound<'_, PyDict>);
 
+    /// The typed arguments that were kept, if they were built from these.
+    fn built_from<'py>(&self, py: Python<'py>, sent: &Value) -> Option<Bound<'py, PyDict>>;
+
     /// The context of the call.
     fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 
@@ -129,6 +132,10 @@ impl ArgumentNotes for () {
     }
 
     fn keep_built(&self, _sent: &Value, _built: &Bound<'_, PyDict>) {}
+
+    fn built_from<'py>(&self, _py: Python<'py>, _sent: &Value) -> Option<Bound<'py, PyDict>> {
+        None
+    }
 
     fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(py.None().into_bound(py))
@@ -159,6 +166,11 @@ impl ArgumentNotes for State {
     fn keep_built(&self, sent: &Value, built: &Bound<'_, PyDict>) {
         self.cold().built_from.replace(Some(sent.clone()));
         self.cold().built.set(built.clone().into_any());
+    }
+
+    fn built_from<'py>(&self, py: Python<'py>, sent: &Value) -> Option<Bound<'py, PyDict>> {
+        let cold = self.cold.get().filter(|cold| cold.built_from.borrow().as_ref() == Some(sent))?;
+        cold.built.get(py)?.cast_into().ok()
     }
 
     fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

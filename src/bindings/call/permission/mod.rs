@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
+use super::arguments::ArgumentNotes;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
 use super::request::Peeked;
@@ -67,6 +68,9 @@ impl State {
         tool: &Bound<'py, PyTool>,
         arguments: Bound<'py, PyDict>,
     ) -> Permitted<'py> {
+        if let Some(toolkit) = self.toolkit.get(py) {
+            toolkit.get().warn_of_rules(py);
+        }
         if let Some(call) = self.known_info()
             && let Some(resumption) = call.resumption.as_ref().filter(|it| it.is_for(&tool.get().name))
         {
@@ -120,6 +124,7 @@ impl State {
         if !toolkit.get().permissions(py).get().core().is_ruled() {
             return Ok(());
         }
+        toolkit.get().warn_of_rules(py);
         let Some(name) = Peeked::of(py, self).name else { return Ok(()) };
         let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
         let Preview::Deny(verdict) = self.preview(py, tool.get()) else { return Ok(()) };
@@ -199,13 +204,10 @@ impl State {
 
     /// The arguments that were decided about, with the objects that were built from them.
     fn permitted_arguments<'py>(&self, py: Python<'py>, arguments: &CheckedArguments) -> PyResult<Bound<'py, PyDict>> {
-        if let Some(cold) = self.cold.get()
-            && cold.built_from.borrow().as_ref() == Some(&arguments.sent)
-            && let Some(built) = cold.built.get(py)
-        {
-            return Ok(built.cast_into()?);
+        match self.built_from(py, &arguments.sent) {
+            Some(built) => Ok(built),
+            None => Ok(json::to_python(py, &arguments.sent)?.cast_into()?),
         }
-        Ok(json::to_python(py, &arguments.sent)?.cast_into()?)
     }
 
     /// Begins to ask the approver; the call waits for the answer.
