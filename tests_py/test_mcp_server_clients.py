@@ -33,6 +33,13 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
+def spin(path: str) -> str:
+    """Write the number of the process, and never end."""
+    Path(path).write_text(str(os.getpid()), encoding="utf-8")
+    while True:
+        time.sleep(0.1)
+
+
 def opened(server: Any) -> HttpPeer:
     """Connect a client. It blocks."""
     peer = HttpPeer(server.url, server.token)
@@ -197,11 +204,7 @@ async def test_the_end_of_a_session_ends_tools_in_processes(tmp_path: Path) -> N
     toolkit = Toolkit()
     marker = tmp_path / "pid"
 
-    @toolkit.tool(run_in="process")
-    def spin(path: str) -> None:
-        Path(path).write_text(str(os.getpid()), encoding="utf-8")
-        while True:
-            time.sleep(0.1)
+    toolkit.tool(run_in="process")(spin)
 
     def is_running() -> bool:
         try:

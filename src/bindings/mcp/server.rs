@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::served_call::{PyServedCall, ReceivedCall};
+use crate::bindings::log_warning;
 use crate::bindings::native::runtime::{self, Lane};
 use crate::bindings::session::PySession;
 use crate::bindings::toolkit::PyToolkit;
@@ -51,6 +52,8 @@ pub(super) enum Message {
     Cancelled(u64),
     /// The end of a client.
     Gone(u64),
+    /// A mistake of the developer, for the log.
+    Warning(String),
     /// The end of the server.
     Ended,
 }
@@ -91,6 +94,10 @@ impl ToolHost for QueuedHost {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let client = ServedClient { number, caller: client.caller().into(), session };
         Arc::new(QueuedClient { client, queue: self.queue.clone(), calls: AtomicU64::new(0) })
+    }
+
+    fn warn(&self, text: &str) {
+        self.queue.complete(Message::Warning(text.to_owned()));
     }
 }
 
@@ -223,6 +230,10 @@ impl PyMcpServer {
                         Some(call) => call.into_py_any(py)?,
                         None => continue,
                     }
+                }
+                Polled::Value(Message::Warning(text)) => {
+                    log_warning(py, &text)?;
+                    continue;
                 }
                 Polled::Value(Message::Cancelled(number)) => number.into_py_any(py)?,
                 Polled::Value(Message::Listening(address)) => address?.to_string().into_py_any(py)?,

@@ -1,7 +1,5 @@
 //! One `tools/call`: the responses of the tool as notifications and a result.
 
-use std::sync::Arc;
-
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
 use rmcp::ErrorData;
@@ -15,10 +13,11 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::handler::ServerState;
 use super::host::{ClientTools, ServedCall};
 use super::listing::Listing;
 use super::log::{self, Messages, SessionLevel};
-use super::question::{AskedQuestion, SuspendedCalls, abilities_of, asker};
+use super::question::{AskedQuestion, abilities_of, asker};
 use crate::call::{Code, ToolResponse};
 use crate::json::hash;
 use crate::provider::{ToolResult, to_mcp};
@@ -154,14 +153,15 @@ pub(super) fn answer(
     outcome: CallOutcome,
     tool: &str,
     listing: Option<&Listing>,
-    suspended: &Arc<SuspendedCalls>,
+    server: &ServerState,
 ) -> Result<CallToolResponse, ErrorData> {
     match outcome {
         CallOutcome::Result(response) if matches!(response.code, Some(Code::UnknownTool | Code::ToolNotAvailable)) => {
             Err(ErrorData::invalid_params(response.text(), None))
         }
-        CallOutcome::Result(response) => result(&response, tool, listing).map(CallToolResponse::Complete),
-        CallOutcome::Question(running, question) => suspended
+        CallOutcome::Result(response) => result(&response, tool, listing, server).map(CallToolResponse::Complete),
+        CallOutcome::Question(running, question) => server
+            .suspended
             .suspend(running, question)
             .map(CallToolResponse::InputRequired)
             .ok_or_else(|| ErrorData::internal_error("too many calls wait for input", None)),
@@ -180,7 +180,12 @@ pub(super) fn may_be_structured(outcome: &CallOutcome) -> bool {
 }
 
 /// The result of a call.
-fn result(response: &ToolResponse, tool: &str, listing: Option<&Listing>) -> Result<CallToolResult, ErrorData> {
+fn result(
+    response: &ToolResponse,
+    tool: &str,
+    listing: Option<&Listing>,
+    server: &ServerState,
+) -> Result<CallToolResult, ErrorData> {
     let content = Value::Array(response.content.clone());
     let is_error = !response.is_ok();
     let written =
@@ -196,9 +201,9 @@ fn result(response: &ToolResponse, tool: &str, listing: Option<&Listing>) -> Res
             Ok(structured) => result.structured_content = Some(structured),
             // Clients refuse a result of such a tool without structured content, unless it is an error.
             Err(problem) => {
-                let text = format!("the result does not fit the output schema of the tool: {problem}");
+                let text = format!("the result of `{tool}` does not fit the output schema of the tool: {problem}");
                 if output.is_first_mismatch() {
-                    tracing::warn!(target: "toolcrib", tool, "{text}");
+                    server.host.warn(&text);
                 }
                 result.is_error = Some(true);
                 result.content.push(ContentBlock::text(format!("Error: {text}")));

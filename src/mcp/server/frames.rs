@@ -264,8 +264,10 @@ where
             if is_gone {
                 return Ok(());
             }
-            let line = serde_json::to_vec(&message)?;
+            let mut line = serde_json::to_vec(&message)?;
             drop(message);
+            // It may wait for a long time.
+            line.shrink_to(line.len() + 1);
             let written = write(writer, state, line).await;
             drop(answered);
             written

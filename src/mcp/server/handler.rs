@@ -34,11 +34,11 @@ const METHODS: [&str; 7] =
 
 /// The state that all clients of a server share.
 pub(super) struct ServerState {
-    host: Arc<dyn ToolHost>,
+    pub(super) host: Arc<dyn ToolHost>,
     info: ServerConfig,
     /// The list for clients that have switched nothing.
     listing: ListingCache,
-    suspended: Arc<SuspendedCalls>,
+    pub(super) suspended: Arc<SuspendedCalls>,
     /// The places of calls that run, and of subscriptions.
     places: Semaphore,
     /// Cancelled when the server ends.
@@ -152,6 +152,33 @@ impl Handler {
         let cache = if revisions.1 == 0 { &self.server.listing } else { &self.listing };
         cache.get(revisions, tools).await
     }
+
+    /// Runs a call whose turn it is.
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+        gone: CancellationToken,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tools = self.tools(&context).clone();
+        let switches = tools.switches();
+        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let running = match request.request_state {
+            None => RunningCall::start(&*tools, tool.clone(), arguments, &context, &self.level),
+            Some(state) => self
+                .server
+                .suspended
+                .resume(&state, (&tool, &arguments), request.input_responses)
+                .ok_or_else(|| ErrorData::invalid_params("unknown or expired `requestState`", None))?,
+        };
+        let outcome = running.advance(&context, &gone).await;
+        let listing = if may_be_structured(&outcome) { Some(self.listing(&*tools).await) } else { None };
+        if tools.switches() != switches {
+            // A client that is gone is not interested any more.
+            let _ = context.peer.notify_tool_list_changed().await;
+        }
+        answer(outcome, &tool, listing.as_deref(), &self.server)
+    }
 }
 
 impl ServerHandler for Handler {
@@ -176,7 +203,7 @@ impl ServerHandler for Handler {
         let _place = self.server.place()?;
         // A request without a session has none, and is cancelled with its connection.
         let pending = context.extensions.get::<PendingRequest>();
-        let gone = pending.map_or(&self.gone, PendingRequest::gone);
+        let gone = pending.map_or(&self.gone, PendingRequest::gone).clone();
         if let Some(pending) = pending {
             tokio::select! {
                 () = pending.turn() => {}
@@ -184,24 +211,8 @@ impl ServerHandler for Handler {
                 () = gone.cancelled() => return Err(cancelled()),
             }
         }
-        let tools = self.tools(&context).clone();
-        let switches = tools.switches();
-        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
-        let running = match request.request_state {
-            None => RunningCall::start(&*tools, tool.clone(), arguments, &context, &self.level),
-            Some(state) => self
-                .server
-                .suspended
-                .resume(&state, (&tool, &arguments), request.input_responses)
-                .ok_or_else(|| ErrorData::invalid_params("unknown or expired `requestState`", None))?,
-        };
-        let outcome = running.advance(&context, gone).await;
-        let listing = if may_be_structured(&outcome) { Some(self.listing(&*tools).await) } else { None };
-        if tools.switches() != switches {
-            // A client that is gone is not interested any more.
-            let _ = context.peer.notify_tool_list_changed().await;
-        }
-        answer(outcome, &tool, listing.as_deref(), &self.server.suspended)
+        // In a box, because thousands of calls may wait for their turn.
+        Box::pin(self.call(request, context, gone)).await
     }
 
     async fn set_level(

@@ -107,6 +107,11 @@ pub trait ToolHost: Send + Sync + 'static {
 
     /// Begins the session of a client, which ends when the result is dropped.
     fn open(&self, client: &Client) -> Arc<dyn ClientTools>;
+
+    /// Reports a mistake of the developer that only the client would see.
+    fn warn(&self, text: &str) {
+        tracing::warn!(target: "toolcrib", "{text}");
+    }
 }
 
 /// The tools of a server in the session of one client.

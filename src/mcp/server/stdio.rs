@@ -24,7 +24,7 @@ use super::requests::PendingRequests;
 const BUFFER: usize = 64 * 1024;
 /// The most calls that run, or whose results are not written yet. It bounds the memory of results that the client does not read;
 /// further calls wait for their turn.
-const MOST_RUNNING: usize = 128;
+const MOST_RUNNING: usize = 64;
 /// Time between two looks at the input while nothing is read from it.
 const HANG_UP_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -137,8 +137,8 @@ where
     is_read
 }
 
-/// Starts a thread that reads a stream; it ends at the next input after its flag is set. The token is cancelled if the client closes
-/// the stream while nothing is read from it.
+/// Starts a thread that reads a stream; it ends at the next input after its flag is set. The token is cancelled when the client closes
+/// the stream, also while nothing is read from it.
 ///
 /// It is a thread of its own, because one of the runtime would keep the process from ending while it waits for input.
 fn pump_input(mut input: File, ended: CancellationToken) -> io::Result<(DuplexStream, Arc<AtomicBool>)> {
@@ -159,9 +159,10 @@ fn pump_input(mut input: File, ended: CancellationToken) -> io::Result<(DuplexSt
                 passing.await
             };
             if count == 0 || runtime.block_on(pass_on).is_err() {
-                return;
+                break;
             }
         }
+        ended.cancel();
     };
     thread::Builder::new().name("toolcrib-mcp-in".to_owned()).spawn(pump)?;
     Ok((reader, is_over))
