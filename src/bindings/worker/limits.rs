@@ -152,9 +152,7 @@ impl PoolState {
     pub(super) fn rest(&mut self, serial: usize) {
         self.end_job(serial);
         self.idle += 1;
-        if self.threads < MAX_ACTIVE_THREADS {
-            self.growth.is_reported = false;
-        }
+        self.growth.is_reported = false;
     }
 
     fn end_job(&mut self, serial: usize) {
@@ -284,7 +282,7 @@ pub(super) struct Growth {
     overdraft: usize,
     /// The beginning of the present standstill.
     still_since: Option<Instant>,
-    /// True if a standstill was reported since the pool had threads to spare.
+    /// True if a standstill was reported since a thread was idle.
     is_reported: bool,
 }
 
