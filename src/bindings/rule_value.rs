@@ -16,7 +16,7 @@ use super::json::{MAX_DEPTH, entries_of, from_python};
 use super::schema::value_to_json;
 use super::typed::is_json_scalar;
 use crate::bindings::once::intern;
-use crate::json::number::Decimal;
+use crate::policy::exact_number;
 
 /// The maximum number of values of one default that are converted; further ones are marked.
 const MAX_DEFAULT_VALUES: usize = 10_000;
@@ -140,7 +140,7 @@ impl Walk {
         if is(DECIMAL.if_imported(py)) {
             let text = value.str().ok()?;
             let text = text.to_string_lossy();
-            return Some(Decimal::parse(&text).map_or_else(|| Value::String(text.to_lowercase()), |it| it.to_value()));
+            return Some(exact_number(&text).unwrap_or_else(|| Value::String(text.to_lowercase())));
         }
         if is(FRACTION.if_imported(py)) {
             return fraction(value);
@@ -258,7 +258,7 @@ fn fraction(value: &Bound<'_, PyAny>) -> Option<Value> {
     }
     let digits = above.mul(power.floor_div(&below).ok()?).and_then(|above| above.str());
     let Ok(digits) = digits else { return str_of(value) }; // more digits than Python writes
-    Some(Decimal::parse(&format!("{}e-{places}", digits.to_string_lossy()))?.to_value())
+    exact_number(&format!("{}e-{places}", digits.to_string_lossy()))
 }
 
 /// A moment with an offset as text in UTC, so that one moment has one text; `None` for one without an offset.

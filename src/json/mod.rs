@@ -18,4 +18,5 @@ pub(crate) mod text;
 
 pub use canonical::{canonical, hash};
 pub use node::{Entries, Node};
+pub use number::exact_number;
 pub use text::Document;

@@ -61,6 +61,14 @@ impl<'a> Digits<'a> {
     }
 }
 
+/// The JSON value of a number that is written as text, which is the same for every spelling of it; `None` for any other text. It is an
+/// integer without a point or an exponent, or has the digits that it needs. A number of more than a thousand digits is a text with an
+/// exponent.
+#[must_use]
+pub fn exact_number(text: &str) -> Option<Value> {
+    Decimal::parse(text).map(|number| number.to_value())
+}
+
 /// An exact decimal number that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decimal {
@@ -123,9 +131,8 @@ impl Decimal {
         Self { is_negative: self.is_negative != other.is_negative, digits: digits.into(), power }
     }
 
-    /// The one JSON value of a number: an integer without a point or an exponent, any other with the digits that it needs. A number
-    /// of more than a thousand digits is a text with an exponent, because Python refuses to parse long integers.
-    pub(crate) fn to_value(&self) -> Value {
+    /// See [`exact_number`]. Python refuses to parse integers of several thousand digits.
+    fn to_value(&self) -> Value {
         let fill = |count: i64| std::iter::repeat_n('0', usize::try_from(count).unwrap_or(0));
         let last = signed(self.digits.len()) - 1;
         let is_short = last < LONGEST && (-LONGEST..LONGEST).contains(&self.power);

@@ -333,7 +333,7 @@ fn types(operand: &Value) -> Result<Box<[JsonType]>, Fault> {
 }
 
 /// True if two values are equal: numbers by their value, objects in any order.
-pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || Decimal::of(one) == Decimal::of(other),
         (Value::Array(one), Value::Array(other)) => {
@@ -374,7 +374,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 }
 
 /// A value on one line, truncated where it gets long.
-pub(crate) struct Short<'a>(pub(crate) &'a Value);
+pub(super) struct Short<'a>(pub(super) &'a Value);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::argument::{Short, is_same};
 use super::rule::NamePatterns;
 use super::{CallFacts, Permission, Policy, Rule, ToolKind};
 use crate::near::did_you_mean;
@@ -45,11 +46,24 @@ pub struct RuleProblem {
 }
 
 impl RuleProblem {
-    /// Makes a problem of a rule.
-    #[must_use]
-    pub fn new(rule: &Rule, field: impl Into<String>, reason: impl Into<String>) -> Self {
+    fn new(rule: &Rule, field: impl Into<String>, reason: impl Into<String>) -> Self {
         let origin = rule.origin().map(ToString::to_string);
         Self { rule: rule.id().to_owned(), origin, field: field.into(), reason: reason.into() }
+    }
+
+    /// The problem of a value that an argument is compared with and that rules never see. `seen` is the canonical form of the value,
+    /// none if it does not fit the argument.
+    #[must_use]
+    pub fn of_value(rule: &Rule, tool: &str, name: &str, value: &Value, seen: Option<&Value>) -> Option<Self> {
+        let reason = match seen {
+            Some(seen) if is_same(seen, value) => return None,
+            Some(seen) => {
+                let (seen, value) = (Short(seen), Short(value));
+                format!("tool `{tool}` gets {value} as {seen}, which is what rules see: write {seen}")
+            }
+            None => format!("{} does not fit the argument of tool `{tool}`", Short(value)),
+        };
+        Some(Self::new(rule, format!("arguments.{name}"), reason))
     }
 }
 

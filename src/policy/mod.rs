@@ -46,6 +46,4 @@ pub use file::{Effect, PolicyFile, PolicyProblem, append};
 pub use redact::{Redaction, mask};
 pub use rule::{MAX_PRIORITY, Origin, Permission, Rule, Tier, ToolKind};
 
-pub use crate::json::{canonical, hash};
-
-pub(crate) use argument::{Short, is_same};
+pub use crate::json::{canonical, exact_number, hash};

@@ -7,7 +7,7 @@ use crate::bindings::call::ToolView;
 use crate::bindings::log_warning;
 use crate::bindings::tool::PyTool;
 use crate::call::ToolFacts;
-use crate::policy::{KnownTool, Policy, RuleProblem, Short, is_same};
+use crate::policy::{KnownTool, Policy, RuleProblem};
 
 /// The facts about a tool that rules can name.
 fn known_tool(py: Python<'_>, tool: &PyTool) -> KnownTool {
@@ -41,20 +41,9 @@ impl PyToolkit {
         for rule in policy.rules().iter().filter(|rule| rule.operands().next().is_some()) {
             for tool in tools.iter().filter(|tool| rule.concerns(&known_tool(py, tool.get()))) {
                 for (name, value) in rule.operands() {
-                    let tool = tool.get();
-                    let reason = match tool.plan.canonical(py, name, value)? {
-                        Some(Some(seen)) if is_same(&seen, value) => continue,
-                        Some(Some(seen)) => {
-                            let (seen, value) = (Short(&seen), Short(value));
-                            format!(
-                                "tool `{}` gets {value} as {seen}, which is what rules see: write {seen}",
-                                tool.name
-                            )
-                        }
-                        Some(None) => format!("{} does not fit the argument of tool `{}`", Short(value), tool.name),
-                        None => continue,
-                    };
-                    problems.push(RuleProblem::new(rule, format!("arguments.{name}"), reason));
+                    if let Some(seen) = tool.get().plan.canonical(py, name, value)? {
+                        problems.extend(RuleProblem::of_value(rule, &tool.get().name, name, value, seen.as_ref()));
+                    }
                 }
             }
         }
