@@ -8,18 +8,22 @@ MAKEFLAGS += --no-print-directory
 
 # Variables that may be overridden: the interpreter; the virtual environment; the folder of compiled Rust, which all clones
 # share because most of it is dependencies; the number of cases of each property in `make check`; the number of processes
-# that run Python tests; the themes that `make bench` measures (it writes the figures down only when it measures all).
+# that run Python tests; the themes that `make bench` measures and the attacks that `make soak` runs, with options (they write
+# the figures down only when they measure or run all).
 PYTHON ?= $(shell tools/pythons best)
 VENV ?= .venv
 CARGO_TARGET_DIR ?= $(HOME)/.cache/toolcrib/target
 PROPERTY_CASES ?= 5000
 TEST_PROCESSES ?= auto
 THEMES ?=
+ATTACKS ?=
 
 BIN := $(abspath $(VENV))/bin
 LOGS := $(VENV)/logs
 BENCH := .venvs/bench
 BENCH_AGENTSCOPE2 := .venvs/bench-agentscope2
+SOAK := .venvs/soak
+WHEEL := dist/bench
 AGENTSCOPE := .venvs/agentscope
 AGENTSCOPE2 := .venvs/agentscope2
 AGENTSCOPE2_MCP2 := .venvs/agentscope2-mcp2
@@ -96,8 +100,8 @@ test-pythons: ## run the Python tests on every CPython 3.10 to 3.13 of this mach
 bench: $(BENCH)/built.stamp ## measure against the bare call and against peers, and put the figures into README and docs
 	$(BENCH)/bin/python -m benches $(or $(THEMES),--write)
 
-soak: $(BENCH)/built.stamp ## run every repeated attack with the numbers of a release (about an hour), and put the table into docs
-	$(BENCH)/bin/python -m soak --write
+soak: $(SOAK)/built.stamp ## run every repeated attack with the numbers of a release (about an hour), and put the table into docs
+	$(SOAK)/bin/python -m soak $(or $(ATTACKS),--write)
 
 fmt: $(VENV)/check.stamp ## format all code
 	cargo fmt
@@ -194,16 +198,28 @@ $(NPM)/npm.stamp: tests_py/support/mcp/package.json
 	else echo "npm is not installed: the checks with the MCP reference servers are left out"; fi
 	@touch $@
 
-# The figures are measured on a release wheel, as users install it, in an environment of its own beside the peers.
+# Figures are measured on a release wheel, as users install it, in environments of their own: beside the peers, or the packages
+# of the tests.
 $(BENCH)/venv.stamp: benches/requirements.txt $(VENV)/venv.stamp
 	$(BIN)/python -m venv $(BENCH)
 	$(BENCH)/bin/$(PIP) -r $<
 	@touch $@
 
-$(BENCH)/built.stamp: $(SOURCES) $(shell find python -name '*.py*') $(BENCH)/venv.stamp $(BENCH_AGENTSCOPE2)/venv.stamp \
-    $(VENV)/tools.stamp
-	rm -rf dist/bench
-	tools/build bash -c '$(BIN)/maturin build --release $(LOCKED) --interpreter $$VIRTUAL_ENV/bin/python --out dist/bench'
-	$(BENCH)/bin/$(PIP) --force-reinstall --no-deps dist/bench/*.whl
-	if $(HAS_311); then $(BENCH_AGENTSCOPE2)/bin/$(PIP) --force-reinstall --no-deps dist/bench/*.whl; fi
+$(SOAK)/venv.stamp: requirements/test.txt requirements/build.txt $(VENV)/venv.stamp
+	$(BIN)/python -m venv $(SOAK)
+	$(SOAK)/bin/$(PIP) -r $<
+	@touch $@
+
+$(WHEEL)/wheel.stamp: $(SOURCES) $(shell find python -name '*.py*') $(VENV)/tools.stamp
+	rm -rf $(WHEEL)
+	tools/build bash -c '$(BIN)/maturin build --release $(LOCKED) --interpreter $$VIRTUAL_ENV/bin/python --out $(WHEEL)'
+	@touch $@
+
+$(BENCH)/built.stamp: $(WHEEL)/wheel.stamp $(BENCH)/venv.stamp $(BENCH_AGENTSCOPE2)/venv.stamp
+	$(BENCH)/bin/$(PIP) --force-reinstall --no-deps $(WHEEL)/*.whl
+	if $(HAS_311); then $(BENCH_AGENTSCOPE2)/bin/$(PIP) --force-reinstall --no-deps $(WHEEL)/*.whl; fi
+	@touch $@
+
+$(SOAK)/built.stamp: $(WHEEL)/wheel.stamp $(SOAK)/venv.stamp
+	$(SOAK)/bin/$(PIP) --force-reinstall --no-deps $(WHEEL)/*.whl
 	@touch $@

@@ -19,8 +19,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Attack:
-    """A promise and the function that attacks it."""
+    """A promise and what attacks it; `name` is how the command line names it: the module, a dot, and a word."""
 
+    name: str
     row: str
     promise: str
     unit: str
@@ -28,19 +29,20 @@ class Attack:
     smallest: int
     run: Callable[[int], Outcome]
 
-    @property
-    def name(self) -> str:
-        """The module and the function, as the command line names them."""
-        return f"{self.run.__module__.rpartition('.')[2]}.{self.run.__name__}"
-
 
 _ATTACKS: list[Attack] = []
+
+
+def declare(attack: Attack) -> Attack:
+    """Add an attack to those that `attacks` lists."""
+    _ATTACKS.append(attack)
+    return attack
 
 
 def attack(
     *, row: str, promise: str, unit: str, release: int, smallest: int
 ) -> Callable[[Callable[[int], Outcome]], Attack]:
-    """Declare an attack.
+    """Declare a function as an attack.
 
     Args:
         row: The row of the reliability table that the promise belongs to.
@@ -50,12 +52,11 @@ def attack(
         smallest: The number of attempts in the test suite, which takes a few seconds at most.
     """
 
-    def declare(run: Callable[[int], Outcome]) -> Attack:
-        declared = Attack(row, promise, unit, release, smallest, run)
-        _ATTACKS.append(declared)
-        return declared
+    def decorate(run: Callable[[int], Outcome]) -> Attack:
+        name = f"{run.__module__.rpartition('.')[2]}.{run.__name__}"
+        return declare(Attack(name, row, promise, unit, release, smallest, run))
 
-    return declare
+    return decorate
 
 
 def attacks() -> list[Attack]:

@@ -161,7 +161,11 @@ async def _served(*arguments: str, http: bool = False, **options: Any) -> AsyncI
 async def _heavy_answers(amount: int) -> Outcome:
     outcome = Outcome(0)
     growth, stall = 0, 0.0
-    transports: list[tuple[tuple[str, ...], bool]] = [(("heavy",), False), (("heavy",), True), (("heavy", "--json"), True)]
+    transports: list[tuple[tuple[str, ...], bool]] = [
+        (("heavy",), False),
+        (("heavy",), True),
+        (("heavy", "--json"), True),
+    ]
     for round_ in range(-(-amount // len(ANSWERS))):
         arguments, http = transports[round_ % len(transports)]
         async with _served(*arguments, http=http, call_timeout=TIMEOUT) as toolkit:

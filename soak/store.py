@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 from soak.attack import Outcome, attack
 from toolcrib import Store, Toolkit
@@ -125,7 +126,8 @@ async def _use_stores(url: str, over: threading.Event, outcome: Outcome) -> tupl
                 )
                 written += len(keys)
                 before = runs
-                pending = (await toolkit.call("pay", number=written)).metadata["pending"]
+                response = await toolkit.call("pay", number=written)
+                pending: dict[str, Any] = (response.metadata or {})["pending"]
                 answers = await asyncio.gather(
                     *(_resume(kit, pending) for kit in (toolkit, second)), return_exceptions=True
                 )
@@ -135,5 +137,5 @@ async def _use_stores(url: str, over: threading.Event, outcome: Outcome) -> tupl
     return written, runs
 
 
-async def _resume(toolkit: Toolkit, pending: object) -> list[str]:
+async def _resume(toolkit: Toolkit, pending: dict[str, Any]) -> list[str]:
     return [response.text async for response in toolkit.resume(pending, True)]

@@ -122,7 +122,24 @@ pub(crate) async fn eventually(mut condition: impl FnMut() -> bool) -> bool {
 }
 
 /// Held by tests that measure memory or need much of it.
-pub(crate) static MEMORY: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static MEMORY: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Runs a test that measures memory in a process of its own, because the others run beside it in this one. None here, where it has
+/// passed then.
+pub(crate) async fn alone() -> Option<tokio::sync::MutexGuard<'static, ()>> {
+    const ALONE: &str = "TOOLCRIB_TEST_ALONE";
+    let guard = MEMORY.lock().await;
+    if std::env::var_os(ALONE).is_some() {
+        return Some(guard);
+    }
+    let thread = std::thread::current();
+    let name = thread.name().expect("the thread of a test has its name");
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let output = command.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().expect("another process");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    None
+}
 
 /// Resident memory of this process, in bytes.
 pub(crate) fn resident() -> usize {

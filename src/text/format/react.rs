@@ -57,7 +57,9 @@ impl CallSyntax for React {
         let InputStart::At(start) = input_start(block.text) else { return BlockReading::Prose };
         let name = name(block.text);
         let written = block.text[start..].trim();
-        let call = if written.is_empty() {
+        let call = if written.is_empty() && !block.is_closed {
+            block.truncated(self)
+        } else if written.is_empty() {
             block.call(self, ToolCall::new(name, Map::new()))
         } else if written.starts_with(['{', '`']) {
             json::arguments(self, block, name, start, &block.text[start..])

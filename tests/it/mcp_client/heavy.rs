@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::call::{Code, ToolResponse};
 use toolcrib::mcp::client::Client;
 
-use super::{HttpServer, MEMORY, call, client_with, connected, options, resident, structured, target};
+use super::{HttpServer, alone, call, client_with, connected, options, resident, structured, target};
 
 /// Calls the tool `heavy`, and returns its response and the growth of memory while it was called, in MiB.
 async fn heavy(client: &Client, unit: &str, count: usize, place: &str) -> (ToolResponse, usize) {
@@ -39,7 +39,7 @@ const ANSWERS: [(&str, usize, &str); 6] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_with_millions_of_values_is_refused() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let servers = [HttpServer::start(&["well"]), HttpServer::start(&["well", "--json"])];
     let clients = [connected(&["well"]).await, servers[0].client().await, servers[1].client().await];
     for client in &clients {
@@ -56,7 +56,7 @@ async fn an_answer_with_millions_of_values_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_messages_with_many_values_are_dropped_and_the_call_goes_on() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let server = HttpServer::start(&["well"]);
     for client in [connected(&["well"]).await, server.client().await] {
         for (unit, place) in [("[]", "log"), ("{}", "log"), (r#"{"a":[1]}"#, "question")] {
@@ -70,7 +70,7 @@ async fn other_messages_with_many_values_are_dropped_and_the_call_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_messages_costs_limited_memory() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let floods = [
         r#"{"jsonrpc":"2.0","id":"p{n}","method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":"r{n}","method":"roots/list"}"#,
@@ -91,7 +91,7 @@ async fn a_flood_of_messages_costs_limited_memory() {
 
 #[tokio::test]
 async fn large_honest_answers_arrive() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let server = HttpServer::start(&["well", "--json"]);
     for client in [connected(&["well"]).await, server.client().await] {
         let (numbers, _) = heavy(&client, "0.25", 200_000, "structured").await;
@@ -111,7 +111,7 @@ async fn structured_content_stays_text_for_a_program_that_asks_for_it_late() {
     use toolcrib::mcp::client::CallOptions;
     use toolcrib::native::ToolContext;
 
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let client = connected(&["well"]).await;
     let arguments = super::arguments(json!({"unit": "0.25", "count": 1_000_000, "where": "structured"}));
     let late = CallOptions { late: true, ..CallOptions::default() };
@@ -126,7 +126,7 @@ async fn structured_content_stays_text_for_a_program_that_asks_for_it_late() {
 
 #[tokio::test]
 async fn a_definition_that_is_too_deep_or_too_large_is_skipped_alone() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let deep = HttpServer::start(&["deep-tools"]);
     let deep_json = HttpServer::start(&["deep-tools", "--json"]);
     for client in [connected(&["deep-tools"]).await, deep.client().await, deep_json.client().await] {
@@ -151,7 +151,7 @@ async fn a_definition_that_is_too_deep_or_too_large_is_skipped_alone() {
 
 #[tokio::test]
 async fn a_list_of_millions_of_values_is_refused() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let server = HttpServer::start(&["heavy-list"]);
     for client in [connected(&["heavy-list"]).await, server.client().await] {
         let (before, began) = (resident(), Instant::now());
@@ -165,7 +165,7 @@ async fn a_list_of_millions_of_values_is_refused() {
 
 #[tokio::test]
 async fn calls_to_a_server_that_does_not_read_wait_for_room_and_are_withdrawn() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let client = client_with(target(&["no-read"]), options(Duration::from_secs(2)));
     client.connect().await.unwrap();
     let text = "x".repeat(5 << 20);

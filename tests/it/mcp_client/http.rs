@@ -9,7 +9,7 @@ use toolcrib::mcp::client::{CallOptions, Client, ClientError, ClientOptions, Htt
 use toolcrib::native::ToolContext;
 
 use super::{
-    HttpServer, MEMORY, VERSIONS, arguments, call, client_with, eventually, options, resident, responses, structured,
+    HttpServer, VERSIONS, alone, arguments, call, client_with, eventually, options, resident, responses, structured,
 };
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn an_expired_session_is_made_again() {
 
 #[tokio::test]
 async fn failures_of_a_server_are_responses_and_the_client_goes_on() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let modes = [
         ("http-500", "`scripted`: HTTP 500"),
         ("redirect", "redirect"),
@@ -267,7 +267,7 @@ async fn a_stream_that_ends_again_and_again_is_opened_with_growing_pauses() {
 
 #[tokio::test]
 async fn a_stream_without_end_costs_limited_memory() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let server = HttpServer::start(&["endless-stream"]);
     let before = resident();
     let client = server.client().await;

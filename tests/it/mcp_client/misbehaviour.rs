@@ -10,7 +10,7 @@ use toolcrib::mcp::client::{CallOptions, ClientOptions, EncodingErrors};
 use toolcrib::native::{ToolContext, Toolkit};
 
 use super::{
-    HttpServer, MEMORY, arguments, call, client_with, connected, definition, eventually, options, resident, run, target,
+    HttpServer, alone, arguments, call, client_with, connected, definition, eventually, options, resident, run, target,
 };
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn a_server_that_does_not_answer_is_given_up_at_the_deadline() {
 
 #[tokio::test]
 async fn a_server_that_does_not_read_costs_limited_memory() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let client = client_with(target(&["no-read"]), options(Duration::from_millis(200)));
     client.connect().await.unwrap();
     let text = "x".repeat(4 << 20);
@@ -124,7 +124,7 @@ async fn a_server_that_does_not_read_costs_limited_memory() {
 
 #[tokio::test]
 async fn a_message_that_is_too_long_ends_the_connection() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     for mode in ["frame-17m", "frame-1g"] {
         let client = connected(&[mode]).await;
         let other = connected(&["well"]).await;
@@ -149,7 +149,7 @@ fn structured_pid(response: &toolcrib::call::ToolResponse) -> i64 {
 
 #[tokio::test]
 async fn a_large_message_below_the_limit_arrives() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let large = ClientOptions { max_frame: 40 << 20, ..options(Duration::from_secs(60)) };
     let client = client_with(target(&["frame-17m"]), large);
     client.connect().await.unwrap();
@@ -161,7 +161,7 @@ async fn a_large_message_below_the_limit_arrives() {
 
 #[tokio::test]
 async fn a_flood_on_standard_error_is_drained() {
-    let _memory = MEMORY.lock().await;
+    let Some(_memory) = alone().await else { return };
     let client = connected(&["stderr-flood"]).await;
     let before = resident();
 

@@ -22,14 +22,14 @@ fn allows(conditions: &Value, arguments: &Value) -> bool {
 fn each_operator_tells_what_fits_from_what_does_not() {
     for (condition, fitting, others) in [
         (json!("ls"), vec![json!("ls")], vec![json!("ls "), json!(["ls"]), json!(null)]),
-        (json!({"equals": 1}), vec![json!(1), json!(1.0)], vec![json!("1"), json!(true), json!(1.5)]),
+        (json!({"equals": 1}), vec![json!(1), json!(1.0)], vec![json!(true), json!(1.5)]),
         (
             json!({"equals": {"a": [1, {"b": 2}]}}),
             vec![json!({"a": [1.0, {"b": 2}]})],
             vec![json!({"a": [1, {"b": 2, "c": 3}]})],
         ),
         (json!({"not_equals": "safe"}), vec![json!("other"), json!(1)], vec![json!("safe")]),
-        (json!({"in": ["a", 2]}), vec![json!("a"), json!(2.0)], vec![json!("b"), json!("2")]),
+        (json!({"in": ["a", 2]}), vec![json!("a"), json!(2.0)], vec![json!("b"), json!(3)]),
         (json!({"prefix": "/tmp/"}), vec![json!("/tmp/x")], vec![json!("/tmp"), json!("x/tmp/"), json!(["/tmp/"])]),
         (json!({"suffix": ".py"}), vec![json!("a.py")], vec![json!("a.pyc"), json!(1)]),
         (json!({"contains": "rm"}), vec![json!("a rm b"), json!(["rm"])], vec![json!("r m"), json!(["a rm"])]),
@@ -42,7 +42,7 @@ fn each_operator_tells_what_fits_from_what_does_not() {
         (json!({"glob": "exact"}), vec![json!("exact")], vec![json!("exact ")]),
         (json!({"matches": "^rm\\s"}), vec![json!("rm -r")], vec![json!("ls\nrm"), json!("arm x")]),
         (json!({"matches": "secret"}), vec![json!("a secret b")], vec![json!("Secret")]),
-        (json!({"gt": 10}), vec![json!(10.5), json!(1e30)], vec![json!(10), json!(-11), json!("11")]),
+        (json!({"gt": 10}), vec![json!(10.5), json!(1e30)], vec![json!(10), json!(-11), json!("9")]),
         (json!({"ge": 10, "lt": 20}), vec![json!(10), json!(19.9)], vec![json!(9.99), json!(20)]),
         (json!({"le": 0.1}), vec![json!(0.1), json!(-5)], vec![json!(0.11)]),
         (json!({"exists": true}), vec![json!(null), json!(0), json!("")], vec![]),
@@ -64,6 +64,21 @@ fn each_operator_tells_what_fits_from_what_does_not() {
                 "{condition} {value}"
             );
         }
+    }
+}
+
+#[test]
+fn a_text_that_is_a_number_is_one_for_a_rule_that_denies_and_not_for_one_that_allows() {
+    for (condition, value) in [
+        (json!({"equals": 1}), json!("1")),
+        (json!({"in": ["a", 2]}), json!("2")),
+        (json!({"suffix": "1"}), json!(1)),
+        (json!({"gt": 10}), json!("11")),
+    ] {
+        let conditions = json!({"x": condition});
+
+        assert!(denies(&conditions, &json!({"x": value})), "{condition} {value}");
+        assert!(!allows(&conditions, &json!({"x": value})), "{condition} {value}");
     }
 }
 

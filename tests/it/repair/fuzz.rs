@@ -146,7 +146,8 @@ fn texts_of_the_corpus_and_their_neighbours_do_no_harm() {
 #[test]
 #[ignore = "a million texts take minutes: cargo test --release prop_ -- --ignored"]
 fn prop_a_million_texts_do_no_harm() {
-    fuzz(1_000_000, 0x0123_4567_89AB_CDEF);
+    let asked = std::env::var("TOOLCRIB_FUZZ_CASES").ok().and_then(|count| count.parse().ok());
+    fuzz(asked.unwrap_or(1_000_000), 0x0123_4567_89AB_CDEF);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! object. pyo3 has no way to fill `am_send`, and its method wrappers cost as much as the call; hence a type of our own.
 
 use std::any::Any;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -27,7 +27,7 @@ struct Object {
 /// A type, and the memory of its dead objects, which is used again.
 struct Recycler<const KEPT: usize> {
     class: Cell<*mut PyTypeObject>,
-    free: UnsafeCell<[*mut PyObject; KEPT]>,
+    free: [Cell<*mut PyObject>; KEPT],
     count: Cell<usize>,
 }
 
@@ -40,7 +40,7 @@ static STOP_ASYNC_ITERATION: Stops = Recycler::new();
 
 impl<const KEPT: usize> Recycler<KEPT> {
     const fn new() -> Self {
-        Self { class: Cell::new(ptr::null_mut()), free: UnsafeCell::new([ptr::null_mut(); KEPT]), count: Cell::new(0) }
+        Self { class: Cell::new(ptr::null_mut()), free: [const { Cell::new(ptr::null_mut()) }; KEPT], count: Cell::new(0) }
     }
 
     /// A dead object with its first reference, not tracked by the collector; none if there is none.
@@ -49,18 +49,13 @@ impl<const KEPT: usize> Recycler<KEPT> {
     /// The thread is attached.
     #[inline(always)]
     unsafe fn take(&self) -> Option<*mut PyObject> {
-        let count = self.count.get();
-        if count == 0 {
-            return None;
-        }
-        self.count.set(count - 1);
+        let last = self.count.get().checked_sub(1)?;
+        self.count.set(last);
+        let object = self.free[last].get();
         // SAFETY: the first `count` places hold dead objects with their memory intact. The count of references is the first word
         // of an object in every build that has a GIL; free-threaded builds are not supported.
-        unsafe {
-            let object = (*self.free.get())[count - 1];
-            object.cast::<ffi::Py_ssize_t>().write(1);
-            Some(object)
-        }
+        unsafe { object.cast::<ffi::Py_ssize_t>().write(1) };
+        Some(object)
     }
 
     /// Keeps a dead object; false if there is no room.
@@ -70,13 +65,10 @@ impl<const KEPT: usize> Recycler<KEPT> {
     #[inline(always)]
     unsafe fn keep(&self, object: *mut PyObject) -> bool {
         let count = self.count.get();
-        let has_room = count < KEPT;
-        if has_room {
-            // SAFETY: the place is within the array, and no reference to the array lasts longer than a statement.
-            unsafe { (*self.free.get())[count] = object };
-            self.count.set(count + 1);
-        }
-        has_room
+        let Some(place) = self.free.get(count) else { return false };
+        place.set(object);
+        self.count.set(count + 1);
+        true
     }
 }
 

@@ -51,37 +51,31 @@ pub(crate) fn too_deep() -> PyErr {
     PyRecursionError::new_err("maximum depth of nested tool calls exceeded: the thread's stack is used up")
 }
 
-/// The lowest and the highest address of the thread's stack.
-#[cfg(target_os = "linux")]
+/// The lowest and the highest address of the thread's stack, on systems that say so.
 fn bounds() -> Option<(usize, usize)> {
-    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-    let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: the attributes of this thread are written before they are read, and freed only if they were written.
-    let found = unsafe {
-        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
-            return None;
-        }
-        let found = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut size);
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        found
-    };
-    let lowest = lowest as usize;
-    (found == 0 && size > 0).then(|| (lowest, lowest.saturating_add(size)))
-}
-
-/// The lowest and the highest address of the thread's stack.
-#[cfg(target_os = "macos")]
-fn bounds() -> Option<(usize, usize)> {
-    // SAFETY: both only read what the system knows about this thread.
-    let (highest, size) = unsafe {
-        let thread = libc::pthread_self();
-        (libc::pthread_get_stackaddr_np(thread) as usize, libc::pthread_get_stacksize_np(thread))
-    };
-    Some((highest.saturating_sub(size), highest))
-}
-
-/// Unknown on this system.
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn bounds() -> Option<(usize, usize)> {
+    // SAFETY: the attributes of this thread are written before they are read, and freed only if they were written. On macOS the
+    // calls only read what the system knows about this thread.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    unsafe {
+        #[cfg(target_os = "linux")]
+        let (lowest, size) = {
+            let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+            if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+                return None;
+            }
+            let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+            let found = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut size);
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+            (lowest as usize, if found == 0 { size } else { 0 })
+        };
+        #[cfg(target_os = "macos")]
+        let (lowest, size) = {
+            let (thread, highest) = (libc::pthread_self(), libc::pthread_get_stackaddr_np(libc::pthread_self()));
+            let size = libc::pthread_get_stacksize_np(thread);
+            ((highest as usize).saturating_sub(size), size)
+        };
+        (size > 0).then(|| (lowest, lowest.saturating_add(size)))
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     None
 }
