@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -470,7 +471,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         Store.open("crib.db")
 
 
-@pytest.mark.parametrize("lost", ["crib.db", "crib.db-wal"])
+@pytest.mark.parametrize("lost", ["crib.db", "crib.db-wal", "crib.db-shm"])
 @pytest.mark.parametrize("is_replaced", [False, True])
 async def test_a_store_that_has_lost_its_file_refuses(tmp_path: Path, lost: str, is_replaced: bool) -> None:
     store = Store.open(f"sqlite:{tmp_path / 'crib.db'}")
@@ -488,6 +489,133 @@ async def test_a_store_that_has_lost_its_file_refuses(tmp_path: Path, lost: str,
             await store.get("s", "k")
     assert (await toolkit.call("upper", self="a")).code == "denied"
     store.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a file that is open cannot be removed")
+@pytest.mark.parametrize("is_linked", [False, True])
+@pytest.mark.parametrize("way", ["removed", "renamed", "replaced"])
+@pytest.mark.parametrize("lost", ["", "-wal", "-shm"])
+async def test_a_store_that_has_lost_a_file_leaves_the_writes_of_others_alone(
+    tmp_path: Path, lost: str, way: str, is_linked: bool
+) -> None:
+    (tmp_path / "real").mkdir()
+    path = shown = tmp_path / "real" / "crib.db"
+    if is_linked:
+        Store.open(f"sqlite:{path}").close()
+        shown = tmp_path / "link.db"
+        shown.symlink_to(path)
+    store = Store.open(f"sqlite:{shown}")
+    kit = Toolkit(store=store)
+    runs: list[int] = []
+
+    @kit.tool(permission="confirm")
+    async def pay(number: int) -> str:
+        runs.append(number)
+        return "paid"
+
+    pending = (await kit.call("pay", number=1)).metadata["pending"]
+    file = Path(f"{path}{lost}")
+    moved = file.rename(tmp_path / "moved")
+    if way == "removed":
+        moved.unlink()
+    elif way == "replaced":
+        file.write_bytes(moved.read_bytes())
+
+    writer = """
+        import asyncio, sys
+        from toolcrib import Store, errors
+
+        async def main():
+            store = Store.open(sys.argv[1])
+            for number in range(15):
+                await store.put("s", f"k{number}", number, version=0)
+                print(number, flush=True)
+
+        asyncio.run(main())
+    """
+    other = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(writer), f"sqlite:{shown}"], capture_output=True, text=True, check=False
+    )
+    for number in range(15):
+        with pytest.raises(errors.StoreError, match="was moved, removed or replaced while it was open"):
+            await store.put("s", f"h{number}", number, version=0)
+    with pytest.raises(errors.ApprovalStoreError):
+        _ = [response async for response in kit.resume(pending, True)]
+    store.close()
+
+    assert runs == []
+    written = [f"k{number}" for number in other.stdout.split()]
+    # Without the database or its journal the other process is refused as well, as long as this one has it open.
+    assert len(written) == 15 or lost != "-shm", other.stderr
+    with Store.open(f"sqlite:{path}") as again:
+        assert sorted(await again.keys("s")) == sorted(written)
+
+
+# The locks of open file descriptions of one file, as on a file system that has none.
+NO_LOCKS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int control(const char *function, int fd, int command, void *argument) {
+    char link[64], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    int is_description = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+    if (is_description && readlink(link, path, sizeof path - 1) > 0 && strstr(path, "plain.db")) {
+        errno = EINVAL;
+        return -1;
+    }
+    int (*real)(int, int, ...) = (int (*)(int, int, ...))dlsym(RTLD_NEXT, function);
+    return real(fd, command, argument);
+}
+
+#define CONTROL(name) \\
+    int name(int fd, int command, ...) { \\
+        va_list arguments; \\
+        va_start(arguments, command); \\
+        void *argument = va_arg(arguments, void *); \\
+        va_end(arguments); \\
+        return control(#name, fd, command, argument); \\
+    }
+CONTROL(fcntl)
+CONTROL(fcntl64)
+"""
+
+
+@ON_LINUX
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_file_without_locks_of_descriptions_does_not_change_those_of_others(tmp_path: Path) -> None:
+    (tmp_path / "locks.c").write_text(NO_LOCKS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "locks.so", "locks.c", "-ldl"], cwd=tmp_path, check=True)
+    program = """
+        import fcntl
+        from toolcrib import Store
+
+        stores = [Store.open(f"sqlite:{name}") for name in ("plain.db", "other.db")]
+        for name in ("plain.db", "other.db"):
+            with open(name, "r+b") as file:
+                try:
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    print(name, "is locked by the process")
+                except OSError:
+                    print(name, "is locked by a description")
+    """
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        env={**os.environ, "LD_PRELOAD": str(tmp_path / "locks.so")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.splitlines() == ["plain.db is locked by the process", "other.db is locked by a description"]
 
 
 @ON_LINUX
@@ -510,7 +638,11 @@ async def test_another_copy_of_sqlite_in_the_process_takes_part(tmp_path: Path) 
         await store.put("s", "k", 2, version=1)
 
         other = subprocess.run(
-            [sys.executable, "-c", "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"]
+            [
+                sys.executable,
+                "-c",
+                "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())",
+            ]
             + [str(path), "SELECT version FROM toolcrib_entries WHERE space = 's'"],
             capture_output=True,
             text=True,
@@ -531,7 +663,11 @@ async def test_the_locks_of_another_copy_survive_the_end_of_a_store(tmp_path: Pa
         assert await store.get("s", "k") is None
 
     locked = subprocess.run(
-        [sys.executable, "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"]
+        [
+            sys.executable,
+            "-c",
+            "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')",
+        ]
         + [str(path)],
         capture_output=True,
         text=True,

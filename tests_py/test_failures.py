@@ -10,6 +10,7 @@ import gc
 import logging
 import pathlib
 import pickle
+import sys
 import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,7 +20,7 @@ import pydantic
 import pytest
 
 from support import process_tools
-from support.streams import block, read
+from support.streams import block, python, read
 from toolcrib import FailedCall, Toolkit, ToolResponse, errors, tools
 from toolcrib.compat.agentscope import Toolkit as AgentScopeToolkit
 
@@ -480,3 +481,33 @@ async def test_a_short_preset_is_masked_as_a_word_only() -> None:
     toolkit.register_tool_function(page, preset_kwargs={"number": 1, "token": {"nested": [b"hidden"]}})
 
     assert (await toolkit.call("page")).text == "ValueError: page *** of 11 ({'nested': [b'***']})"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of file descriptors")
+def test_the_first_failure_is_reported_without_a_file_descriptor() -> None:
+    program = """
+        import asyncio, contextlib, os, resource
+        from toolcrib import Toolkit
+
+        toolkit = Toolkit(error_formatter=lambda error, call: f"{call.tool}: {error}")
+
+        @toolkit.tool
+        async def fail():
+            raise ValueError("reason")
+
+        async def main():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+            with contextlib.suppress(OSError):
+                while True:
+                    os.open(os.devnull, os.O_RDONLY)
+            return (await toolkit.call("fail")).text
+
+        print(asyncio.run(main()), flush=True)
+        os._exit(0)
+    """
+
+    finished = python(program)
+
+    assert finished.stdout == "fail: reason\n"
+    assert "tool 'fail' raised ValueError" in finished.stderr
+    assert "Too many open files" not in finished.stderr

@@ -142,6 +142,26 @@ async def test_an_answer_that_cannot_be_read_is_an_error_at_once_and_a_warning(
     assert "not JSON" in caplog.text
 
 
+async def test_a_number_that_python_cannot_read_makes_the_answer_an_error() -> None:
+    line = '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":{"a":%s}}}'
+    async with scripted("heavy") as (toolkit, _):
+        longest = await toolkit.value("line", text=line % ("-" + "7" * 4300))
+        response = await toolkit.call("line", text=line % ("7" * 4301))
+
+    assert longest == {"a": -int("7" * 4300)}
+    assert (response.code, response.metadata) == ("failed", None)
+    assert "4300 digits" in response.text
+
+
+async def test_a_long_error_is_cut_for_the_model_and_whole_in_the_metadata() -> None:
+    async with scripted("heavy") as (toolkit, _):
+        response = await toolkit.call("heavy", unit="é", count=1_000_000, where="message")
+
+    assert response.code == "failed"
+    assert len(response.text) < 5000
+    assert response.metadata == {"error": "é" * 1_000_000}
+
+
 async def test_numbers_that_json_does_not_have_are_none() -> None:
     line = '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"structuredContent":{"a":[NaN,-Infinity,1e400]}}}'
     async with scripted("heavy") as (toolkit, _):

@@ -279,6 +279,117 @@ def test_a_call_that_its_client_has_given_up_is_cancelled_and_not_answered() -> 
     assert peer.process.returncode == 0
 
 
+@pytest.mark.parametrize("pause", [0, 0.05, 0.14, 0.3])
+def test_a_client_that_waits_for_answers_gives_up_open_calls_by_closing(pause: float) -> None:
+    peer = StdioPeer(HEAVY)
+    peer.initialize()
+    peer.send(call(7, "heavy", size=1, seconds=0.6))
+    time.sleep(pause)
+
+    rest, _ = peer.end()
+
+    assert rest == b""
+    assert peer.process.returncode == 0
+
+
+@pytest.mark.parametrize("pause", [0, 0.3, 1])
+def test_requests_of_a_pipe_are_answered_whenever_it_ends(pause: float) -> None:
+    peer = StdioPeer(HEAVY)
+    lines = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INTRODUCTION},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        call(1, "heavy", size=1, seconds=3),
+    ]
+    peer.write(b"\n".join(json.dumps(line).encode() for line in lines))
+    time.sleep(pause)
+
+    rest, _ = peer.end()
+
+    assert [json.loads(line)["id"] for line in rest.splitlines()] == [0, 1]
+    assert peer.process.returncode == 0
+
+
+ASKING = """
+from toolcrib import ToolContext, Toolkit
+
+toolkit = Toolkit()
+
+@toolkit.tool
+async def confirm(context: ToolContext, text: str) -> bool:
+    return await context.ask("Sure?", bool)
+
+toolkit.serve_mcp("stdio").run()
+"""
+
+
+def test_answers_are_read_while_there_is_no_room_for_another_request() -> None:
+    peer = StdioPeer(ASKING)
+    introduction = {**INTRODUCTION, "capabilities": {"elicitation": {}}}
+    peer.send({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": introduction})
+    peer.read()
+    peer.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    began = time.monotonic()
+
+    for number in range(1, 7):
+        peer.send(call(number, "confirm", text="x" * 15_000_000))
+    received = [peer.read() for _ in range(6)]
+    questions = [message["id"] for message in received if message.get("method") == "elicitation/create"]
+    (refused,) = (message for message in received if "error" in message)
+    for question in questions:
+        content = {"action": "accept", "content": {"answer": True}}
+        peer.send({"jsonrpc": "2.0", "id": question, "result": content})
+    results = {message["id"]: message["result"]["isError"] for message in (peer.read() for _ in questions)}
+    took = time.monotonic() - began
+    peer.end()
+
+    assert refused["id"] == 6
+    assert "busy" in refused["error"]["message"]
+    assert results == dict.fromkeys(range(1, 6), False)
+    assert took < 30
+
+
+STUBBORN = """
+import asyncio, sys, time
+from toolcrib import Toolkit
+
+toolkit = Toolkit()
+
+@toolkit.tool
+async def stubborn() -> str:
+    print("working", file=sys.stderr, flush=True)
+    end = time.monotonic() + 40
+    while time.monotonic() < end:
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            pass
+    return "done"
+
+toolkit.serve_mcp("stdio").run()
+print("after", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGINT", "end of input"])
+def test_a_server_ends_without_a_tool_that_ignores_its_cancellation(end: str) -> None:
+    peer = StdioPeer(STUBBORN)
+    peer.initialize()
+    peer.send(call(7, "stubborn"))
+    assert peer.process.stderr is not None
+    assert peer.process.stderr.readline() == b"working\n"
+    began = time.monotonic()
+
+    if end != "end of input":
+        peer.process.send_signal(getattr(signal, end))
+    _, errors = peer.end()
+
+    assert time.monotonic() - began < 10
+    assert b"'stubborn' ignores" in errors
+    assert b"after\n" in errors
+    assert b"Traceback" not in errors
+    assert peer.process.returncode == 0
+
+
 def test_a_cancelled_call_is_not_answered_after_a_termination() -> None:
     peer = StdioPeer(WORKING)
     peer.initialize()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import ipaddress
 import logging
 import pathlib
-from typing import Any
+import uuid
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -56,11 +59,26 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
         {"arguments": {"pth": "x"}},
         ["`arguments.pth`: none of the 3 tools that the rule matches has the argument `pth`"],
     ),
+    ({"tool": "read", "arguments": {"path.end": "x"}}, ["`arguments.path.end`: tool `read` has no argument `end`"]),
+    ({"tool": "read", "arguments": {"path[0]": "x"}}, ["`arguments.path[0]`: tool `read` has no argument `[0]`"]),
+    ({"tool": "read", "arguments": {"/path/0": "x"}}, ["`arguments./path/0`: tool `read` has no argument `0`"]),
+    ({"tool": "read", "arguments": {"path[*]": "x"}}, ["`arguments.path[*]`: tool `read` has no argument `[*]`"]),
+    (
+        {"tool": "pay", "arguments": {"amount": "5e2"}},
+        ['`arguments.amount`: tool `pay` gets "5e2" as 500, which is what rules see: write 500'],
+    ),
+    (
+        {"tool": "pay", "arguments": {"amount": {"not_equals": "x"}, "amuont": 1}},
+        [
+            "`arguments.amuont`: tool `pay` has no argument `amuont`: did you mean `amount`?",
+            '`arguments.amount`: "x" does not fit the argument of tool `pay`',
+        ],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("fields", "expected"), PROBLEMS, ids=str)
-@pytest.mark.parametrize("use", ["call", "schemas", "view", "file"])
+@pytest.mark.parametrize("use", ["call", "schemas", "view", "check", "file"])
 def test_a_misspelt_name_is_reported(
     fields: dict[str, Any],
     expected: list[str],
@@ -80,6 +98,8 @@ def test_a_misspelt_name_is_reported(
             toolkit.schemas("openai")
         elif use == "view":
             toolkit.view(groups=["files"]).get_json_schemas()
+        elif use == "check":
+            toolkit.check({"name": "read", "input": {"path": "x"}})
         else:
             toolkit.run("read", path="x")
 
@@ -152,6 +172,68 @@ def test_a_value_that_rules_never_see_is_reported(condition: Any, expected: str 
     problems = policy.check(files(policy))
 
     assert problems == ([] if expected is None else [f"rule `mine`: `arguments.amount`: {expected}"])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "condition", "seen"),
+    [
+        (uuid.UUID, "12345678-1234-5678-1234-56781234ABCD", "12345678-1234-5678-1234-56781234abcd"),
+        (datetime.timedelta, {"equals": "PT60M"}, "PT1H"),
+        (datetime.datetime, {"equals": "2026-11-16T01:00:00+01:00"}, "2026-11-16T00:00:00Z"),
+        (ipaddress.IPv6Network, {"in": ["2001:DB8::/32"]}, "2001:db8::/32"),
+        (pathlib.Path, {"not_equals": "a/./b"}, "a/b"),
+    ],
+    ids=str,
+)
+def test_a_call_logs_that_a_value_is_spelled_otherwise_than_rules_see_it(
+    annotation: Any, condition: Any, seen: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(x: Any) -> str:
+        return "done"
+
+    work.__annotations__["x"] = annotation
+    policy = Policy([Rule("deny", tool="work", arguments={"x": condition})])
+    toolkit = Toolkit(run_in="inline", policy=policy, tools=[work])
+
+    toolkit.run("work", x=seen)
+
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert f'which is what rules see: write "{seen}"' in message
+    assert message.startswith(policy.check(toolkit)[0])
+
+
+class Transfer(NamedTuple):
+    amount: int
+    to: str
+
+
+@pytest.mark.parametrize(
+    ("annotation", "path", "is_known"),
+    [
+        (Transfer, "x.amount", False),
+        (Transfer, "x[0]", True),
+        (list[str], "x.end", False),
+        (list[str], "x[*]", True),
+        (list[Transfer], "x[*].amount", False),
+        (dict[str, int], "x[0]", False),
+        (dict[str, int], "x[*]", True),
+        (Literal["a", "b"], "x.end", False),
+        (list[int] | None, "/x/0", True),
+        (Any, "x.end[0]", True),
+    ],
+    ids=str,
+)
+def test_a_path_into_a_value_without_such_parts_is_reported(annotation: Any, path: str, is_known: bool) -> None:
+    def work(x: Any) -> str:
+        return "done"
+
+    work.__annotations__["x"] = annotation
+    policy = Policy([Rule("deny", tool="work", arguments={path: {"gt": 100}})])
+
+    problems = policy.check(Toolkit(tools=[work]))
+
+    assert len(problems) == (0 if is_known else 1), problems
+    assert is_known or "tool `work` has no argument" in problems[0]
 
 
 def test_the_errors_of_files_are_among_the_problems(tmp_path: pathlib.Path) -> None:

@@ -247,7 +247,8 @@ def test_a_compiled_script_without_a_guard_does_not_start_processes_without_end(
     file.unlink()
 
     assert ADVICE in python(tmp_path, "agent.pyc").stdout
-    assert notes(tmp_path).count("went") == 1  # the child has not come so far
+    assert notes(tmp_path).count("went") == 1
+    assert notes(tmp_path).count("begun") == 1  # refused before a child has executed it
 
 
 def test_a_script_without_a_guard_may_run_tools_of_other_modules(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import textwrap
 import pytest
 
 from support.streams import python
+from toolcrib import ToolResponse
 
 TOOLS = {
     "coroutine": """
@@ -218,3 +219,49 @@ def test_calls_that_are_nested_as_deeply_as_possible_can_be_ended(tool: str, end
 
     assert finished.returncode == 0, finished.stderr[-1000:]
     assert int(finished.stdout.split()[-1]) > 500
+
+
+DEEP_RESULTS = {
+    "list": "value = [value]",
+    "tuple": "value = (value,)",
+    "dict": "value = {'k': value}",
+    "records": "value = Record(value)",
+}
+
+
+@pytest.mark.parametrize("limit", [1000, 200_000])
+@pytest.mark.parametrize("nested", DEEP_RESULTS)
+def test_a_result_that_is_nested_too_deeply_for_the_stack_is_a_response(nested: str, limit: int) -> None:
+    program = f"""
+import asyncio, dataclasses, os, sys
+from toolcrib import Toolkit
+
+@dataclasses.dataclass
+class Record:
+    part: object
+
+value = None
+for _ in range(100_000):
+    {DEEP_RESULTS[nested]}
+toolkit = Toolkit()
+
+@toolkit.tool
+async def deep():
+    return value
+
+sys.setrecursionlimit({limit})
+response = asyncio.run(toolkit.call("deep"))
+print(response.code, type(value).__name__ in response.text, "<deeply nested dict>" in repr(response), flush=True)
+os._exit(0)  # to free the value may take too much of the stack, too
+"""
+
+    finished = python(program)
+
+    assert (finished.returncode, finished.stdout) == (0, "None True True\n"), finished.stderr[-2000:]
+
+
+def test_a_value_that_contains_itself_is_shown_as_by_python() -> None:
+    value: list[object] = [1]
+    value.append(value)
+
+    assert "metadata={'value': [1, [...]]}" in repr(ToolResponse([], metadata={"value": value}))

@@ -321,6 +321,60 @@ def test_the_working_directory_is_the_one_that_was_registered(folder: Path) -> N
     assert "its working directory was removed" in output(toolkit, "pwd -P")
 
 
+def test_a_link_that_a_program_has_made_is_followed_by_no_later_sandbox(folder: Path) -> None:
+    data = folder / "listed" / "data"
+    data.mkdir()
+    toolkit = sandboxed(cwd=folder, sandbox=Sandbox(write=folder / "listed"))
+    output(toolkit, f"mv listed/data listed/moved; ln -s {folder}/unlisted listed/data")
+    assert os.readlink(data) == str(folder / "unlisted")
+
+    for sandbox in (Sandbox(read=data), Sandbox(write=data), Sandbox(read=data / "secret")):
+        with pytest.raises(errors.InvalidProgramOptionError, match=f"{data}.*: it leads through `data`, a link"):
+            tools.register(Toolkit(), "programs", cwd=folder, sandbox=sandbox)
+
+
+def test_a_virtual_environment_that_a_program_replaces_means_the_old_folder(folder: Path) -> None:
+    program = """
+import os, sys
+from toolcrib import Toolkit, errors, tools
+from toolcrib.process import Sandbox
+
+def register(toolkit):
+    tools.register(toolkit, "programs", cwd=".", sandbox=Sandbox(write="."))
+    return toolkit
+
+try:
+    first = register(Toolkit())
+except errors.NoSandboxError as error:
+    sys.exit(f"left out: {error}")
+first.run("execute_shell_command", command="mv .venv moved; ln -s ../unlisted .venv")
+try:
+    print(register(Toolkit()).run("execute_shell_command", command="cat ../unlisted/secret").text)
+except errors.InvalidProgramOptionError as error:
+    print(os.readlink(".venv"), error)
+"""
+    work = folder / "listed"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=work, check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if os.path.isdir(path))}
+
+    command = [str(work / ".venv" / "bin" / "python"), "-c", program]
+    done = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
+
+    if done.stderr.startswith("left out"):
+        pytest.skip(done.stderr)
+    assert done.stdout.startswith("../unlisted invalid option `sandbox` of programs: ")
+    assert "it leads through `.venv`, a link" in done.stdout
+
+
+def test_a_link_that_no_program_can_have_made_is_followed(folder: Path) -> None:
+    (folder / "link").symlink_to("listed")
+
+    toolkit = sandboxed(cwd=folder, sandbox=Sandbox(write=folder / "link"))
+
+    output(toolkit, "touch listed/new")
+    assert os.listdir(folder / "listed") == ["new"]
+
+
 @pytest.mark.parametrize("by", ["folder", "parent"])
 def test_the_file_of_python_code_cannot_be_redirected(folder: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     temporary = folder / "listed" / "tmp"

@@ -41,8 +41,8 @@ class Shop:
             self.runs.append(number)
             return "seen"
 
-        @self.toolkit.tool(run_in="inline", timeout=0.3)
-        def glance(number: int = 0) -> str:
+        @self.toolkit.tool(timeout=0.3)
+        async def glance(number: int = 0) -> str:
             self.runs.append(number)
             return "seen"
 
@@ -157,7 +157,7 @@ async def test_a_call_that_is_cancelled_while_it_is_stored_never_runs(stalled: S
         shop = Shop(store)
         pending = (await shop.toolkit.call("pay", number=1)).metadata["pending"]
         stalled.stop()
-        stream = shop.toolkit.stream("look")
+        stream = shop.toolkit.call_tool_function({"type": "tool_use", "id": "1", "name": "look", "input": {}})
         starts = [shop.toolkit.call("look"), resumed(shop.toolkit, pending), anext(stream.__aiter__())]
         tasks = [asyncio.ensure_future(start) for start in starts]
         await asyncio.sleep(0.2)
@@ -255,7 +255,8 @@ def test_the_time_limit_of_a_store_is_known() -> None:
 async def test_a_call_that_was_stored_runs_only_if_it_still_may(stalled: Stalled) -> None:
     async with Store.open(stalled.url) as store:
         for change in ("remove", "deny", "ask"):
-            shop = Shop(store, policy=Policy([]))
+            policy = Policy([])
+            shop = Shop(store, policy=policy)
             stalled.stop()
             call = asyncio.ensure_future(shop.toolkit.call("look"))
             await asyncio.sleep(0.2)
@@ -263,7 +264,7 @@ async def test_a_call_that_was_stored_runs_only_if_it_still_may(stalled: Stalled
             if change == "remove":
                 shop.toolkit.remove_tool_function("look")
             else:
-                shop.toolkit.policy = Policy([Rule("deny" if change == "deny" else "ask", tool="look")])
+                policy.add(Rule("deny" if change == "deny" else "ask", tool="look"))
             stalled.go_on()
 
             assert (await call).code == {"remove": "unknown_tool", "deny": "denied", "ask": "pending"}[change]

@@ -256,6 +256,27 @@ def test_parsers_of_several_threads_do_not_meet(toolkit: Toolkit) -> None:
     assert [len(calls) for calls in results] == [20] * 4
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("ending", ["", " " * 512, "\n" * 600, ' "', ' "*.t', ' "*.t\n', ' {"pattern": "*.t'])
+async def test_a_react_call_that_is_cut_off_never_runs(ending: str, size: int) -> None:
+    toolkit, ran = Toolkit(), list[str]()
+
+    @toolkit.tool
+    def purge(pattern: str = "*") -> str:
+        """Delete files."""
+        ran.append(pattern)
+        return pattern
+
+    text, parser = f"Action: purge\nAction Input:{ending}", TextParser(tools=toolkit)
+    pieces = [piece for at in range(0, len(text), size) for piece in parser.feed(text[at : at + size])]
+    [call] = [piece for piece in pieces + parser.finish() if isinstance(piece, ToolCall)]
+
+    [response] = [response async for response in toolkit.call_tool_function(call)]
+
+    assert (response.code, ran) == ("bad_call", [])
+    assert call.is_truncated
+
+
 def test_the_reader_is_part_of_the_package() -> None:
     assert {"TextParser", "parse_tool_calls"} <= set(toolcrib.__all__)
 

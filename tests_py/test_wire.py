@@ -396,6 +396,56 @@ async def test_a_piece_or_a_call_that_the_provider_runs_never_runs(kind: str, fo
         assert "a piece of a streamed call" in response.text or "the provider runs this call itself" in response.text
 
 
+ITEM = {"type": "function_call", "call_id": "c", "name": "purge", "arguments": "{}"}
+BLOCK = {"type": "tool_use", "id": "c", "name": "purge", "input": {}}
+START = {"toolUseId": "c", "name": "purge"}
+PIECE, PROVIDER = "a piece of a streamed call", "the provider runs this call itself"
+
+REFUSED: dict[str, tuple[str, Any]] = {
+    "start of Converse": (PIECE, {"start": {"toolUse": START}, "contentBlockIndex": 0}),
+    "block of the start": (PIECE, {"toolUse": START}),
+    "call of the start": (PIECE, START),
+    "response in progress": (PIECE, {"object": "response", "status": "in_progress", "output": [ITEM]}),
+    "response that failed": ("failed or was cancelled", {"object": "response", "status": "failed", "output": [ITEM]}),
+    "chunk of langchain": (
+        PIECE,
+        {
+            "type": "AIMessageChunk",
+            "content": "",
+            "tool_calls": [{"type": "tool_call", "name": "purge", "args": {}, "id": "c"}],
+            "tool_call_chunks": [{"type": "tool_call_chunk", "name": "purge", "args": "", "id": "c", "index": 0}],
+        },
+    ),
+    "willContinue as text": (PIECE, {"functionCall": {"name": "purge", "willContinue": "true"}}),
+    "snapshot": (PIECE, {"type": "message", "role": "assistant", "stop_reason": None, "content": [BLOCK]}),
+    "approval": ("asks for the approval", {**ITEM, "type": "mcp_approval_request", "server_label": "s"}),
+    "mcp_server_tool_call": (PROVIDER, {**ITEM, "type": "mcp_server_tool_call", "arguments": {}}),
+    "agent.mcp_tool_use": (PROVIDER, {**BLOCK, "type": "agent.mcp_tool_use"}),
+    "agent.tool_use": (PROVIDER, {**BLOCK, "type": "agent.tool_use"}),
+    "answered": (PROVIDER, {**ITEM, "output": "done"}),
+    "unknown type": ("not a tool call", {**BLOCK, "type": "some_later_server_use"}),
+    "unknown type, other order": ("not a tool call", {"name": "purge", "input": {}, "type": "some_later_server_use"}),
+    "type that is not text": ("not a tool call", {**BLOCK, "type": 7}),
+    "client search": ("built-in tool", {"type": "tool_search_call", "execution": "client", "call_id": "c"}),
+}
+
+
+@pytest.mark.parametrize("form", [lambda call: call, json.dumps, Model], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_a_call_that_is_not_for_the_program_is_refused_with_the_reason(kind: str, form: Any) -> None:
+    reason, call = REFUSED[kind]
+    ran: list[str] = []
+
+    def purge(pattern: str = "*") -> str:
+        ran.append(pattern)
+        return pattern
+
+    [response] = await read(toolkit(purge).call_tool_function(form(call)))
+
+    assert (response.code, ran) == ("bad_call", [])
+    assert reason in response.text
+
+
 class ChoiceDeltaToolCall(Model):
     """A piece of a call, as libraries name their classes; nothing in it says that it is not whole."""
 

@@ -50,6 +50,12 @@ def nested(way: str) -> Toolkit:
                 return (await asyncio.to_thread(made.run, "inner", value=value)).text
 
             return asyncio.run(main())
+        if way == "own thread":
+            texts: list[str] = []
+            thread = threading.Thread(target=lambda: texts.append(made.run("inner", value=value).text))
+            thread.start()
+            thread.join()
+            return texts[0]
         if way == "running loop":
 
             async def blocking() -> str:
@@ -78,7 +84,18 @@ def nested(way: str) -> Toolkit:
     return made
 
 
-WAYS = ["run", "session", "view", "middleware", "generator", "own loop", "value", "thread", "running loop"]
+WAYS = [
+    "run",
+    "session",
+    "view",
+    "middleware",
+    "generator",
+    "own loop",
+    "value",
+    "thread",
+    "own thread",
+    "running loop",
+]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -86,8 +103,9 @@ def test_any_number_of_tools_may_wait_for_tools(way: str) -> None:
     assert answered(nested(way), "outer", 300) == [f"<{value}>" for value in range(300)]
 
 
-def test_more_tools_than_threads_may_wait_for_tools() -> None:
-    assert answered(nested("run"), "outer", 1500) == [f"<{value}>" for value in range(1500)]
+@pytest.mark.parametrize("way", ["run", "own thread"])
+def test_more_tools_than_threads_may_wait_for_tools(way: str) -> None:
+    assert answered(nested(way), "outer", 1500) == [f"<{value}>" for value in range(1500)]
 
 
 def test_tools_may_be_nested_to_any_depth() -> None:

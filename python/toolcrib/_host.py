@@ -101,10 +101,9 @@ def _starts_program(main: types.ModuleType) -> bool:
 
     A script that has come to its end may have started threads. It is a program if nothing in it depends on `__name__`.
     """
-    guards = _guards(main)
-    if guards is None:  # without a source, the child itself refuses a second start
-        return False
-    frames = _frames_of(main)
+    guards, frames = _guards(main), _frames_of(main)
+    if guards is None:  # without a source, the child itself refuses a second start if something depends on `__name__`
+        return bool(frames) and not any("__name__" in frame.f_code.co_names for frame in frames)
     if not frames:
         return not guards
     return not any(frame.f_lineno in lines for frame in frames for lines in guards)

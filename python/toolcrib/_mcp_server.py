@@ -28,6 +28,9 @@ __all__ = ["McpServer"]
 
 _log = logging.getLogger("toolcrib")
 
+_LONGEST_END = 5.0
+"""Seconds for which the end of a server waits for calls that are cancelled, as it does for output that is not read."""
+
 
 class McpServer:
     """A server of tools for MCP clients, made by `serve_mcp`.
@@ -169,7 +172,7 @@ class McpServer:
     ) -> None:
         """Start a call, cancel one, or note the address."""
         if isinstance(message, _ServedCall):
-            task = asyncio.get_running_loop().create_task(_answer(message))
+            task = asyncio.get_running_loop().create_task(_answer(message), name=message.request["name"])
             number = message.number
             calls[number] = task
             task.add_done_callback(lambda _: calls.pop(number, None))
@@ -185,11 +188,24 @@ class McpServer:
 
 
 async def _cancel(calls: dict[int, asyncio.Task[None]]) -> None:
-    """Cancel the calls that run, and wait for their end."""
+    """Cancel the calls that run, and wait for their end, but not forever: a tool may ignore it."""
     for task in calls.values():
         task.cancel()
-    while calls:
-        await asyncio.wait(list(calls.values()))
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _LONGEST_END
+    interrupted: asyncio.CancelledError | None = None
+    while calls and loop.time() < until:
+        try:
+            await asyncio.wait(list(calls.values()), timeout=until - loop.time())
+        except asyncio.CancelledError as error:
+            interrupted = error  # By SIGTERM after the end of the input, for example; the calls have their time nevertheless.
+    for task in calls.values():
+        _log.warning("the tool '%s' ignores that its call was cancelled; the server ends without it", task.get_name())
+        # The end of the event loop would wait for it, too.
+        asyncio._unregister_task(task)
+    calls.clear()
+    if interrupted is not None:
+        raise interrupted
 
 
 async def _answer(call: _ServedCall) -> None:

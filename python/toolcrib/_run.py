@@ -115,9 +115,15 @@ def wait_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine on an event loop in this thread, without changing the thread's event loop."""
+    result: T
     if not _core._nesting():
-        return _local.kept.loop().run(main)
-    result: T = _core._call_held(lambda: _shared.run(_shared.take(), main))
+        loop = _local.kept.loop()
+        if threading.get_ident() == threading.main_thread().ident:
+            return loop.run(main)
+        # A tool may have started this thread and wait for it, so its calls do not queue up behind such tools.
+        result = _core._call_nested(1, partial(loop.run, main))
+        return result
+    result = _core._call_held(lambda: _shared.run(_shared.take(), main))
     return result
 
 

@@ -26,6 +26,11 @@ from toolcrib._core import NativeTool, _program_tools
 
 __all__ = ["ProgramLimits", "Sandbox"]
 
+# Links are followed once, for a sandboxed program may later replace a virtual environment that it can write by one.
+_INTERPRETER = sorted(
+    {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)}
+)
+
 _Path: TypeAlias = str | os.PathLike[str]
 _Paths: TypeAlias = _Path | Iterable[_Path]
 
@@ -55,7 +60,8 @@ class Sandbox:
 
     The folders of the system, such as `/usr`, and those of the interpreter are always readable. All paths are opened
     when the tools are registered: the sandbox is about the files and folders that they led to at that time, even if
-    their names lead elsewhere later. A sandboxed program has no capabilities, not even as root.
+    their names lead elsewhere later. A path that leads through a link in a folder that a sandboxed program may write to
+    is refused when the tools are registered. A sandboxed program has no capabilities, not even as root.
 
     Attributes:
         read: Files and folders that may be read and executed; a single path, or several.
@@ -101,8 +107,8 @@ def _tools(
     """Make the tools with these settings."""
     allowed = None
     if sandbox is not None:
-        interpreter = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix} if python is None else ()
-        read = [os.fspath(path) for path in (*_paths("read", sandbox.read), *sorted(interpreter))]
+        interpreter = _INTERPRETER if python is None else ()
+        read = [os.fspath(path) for path in (*_paths("read", sandbox.read), *interpreter)]
         allowed = (read, [os.fspath(path) for path in _paths("write", sandbox.write)], sandbox.network)
     return _program_tools(
         cwd=cwd,

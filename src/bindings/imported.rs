@@ -6,6 +6,7 @@
 //! - exceptions and parts of the standard library that Python itself has loaded by then, when `_core` is initialised;
 //! - parts of the package that every program needs, by `_core._resolve` on the last line of `toolcrib/__init__.py`, because
 //!   some of them import `_core` themselves;
+//! - those that report failures, when the first toolkit is made: a failure may have no file descriptor left for an import;
 //! - objects that are slow to import, at first use. Such an import may raise.
 //!
 //! CPython locks a module while a thread imports it, and a child that another thread forks meanwhile inherits this lock with no
@@ -94,12 +95,17 @@ objects! {
     DECIMAL = "decimal", "Decimal";
     FRACTION = "fractions", "Fraction";
     GENERIC_ALIAS = "types", "GenericAlias";
+}
+
+// Loaded with the first toolkit, as `import toolcrib` does without `logging`.
+objects! {
     GET_LOGGER = "logging", "getLogger";
     LOGGER = "toolcrib._failure", "logger";
     LOG_FAILURE = "toolcrib._failure", "log";
     REDACTED_ERROR = "toolcrib._failure", "redacted";
     FAILED_CALL = "toolcrib._failure", "FailedCall";
 }
+static FAILURE: [&Imported; 5] = [&GET_LOGGER, &LOGGER, &LOG_FAILURE, &REDACTED_ERROR, &FAILED_CALL];
 
 static IMPORT: GilOnce<Py<PyAny>> = GilOnce::new();
 
@@ -119,6 +125,11 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn _resolve(py: Python<'_>) -> PyResult<()> {
     resolve_all(py, &PACKAGE)
+}
+
+/// Resolves the objects that report failures.
+pub(crate) fn prepare_for_failures(py: Python<'_>) -> PyResult<()> {
+    resolve_all(py, &FAILURE)
 }
 
 fn resolve_all(py: Python<'_>, objects: &[&Imported]) -> PyResult<()> {

@@ -16,8 +16,11 @@ use super::response::{PyToolResponse, copied, make, text_block};
 use crate::bindings::once::intern;
 use crate::call::ChunkMode;
 
-/// The maximum depth of JSON text; deeper values are written as by `str`, so that no value can exhaust the stack.
+/// The maximum depth of JSON text; deeper values are written as by `str`.
 const MAX_TEXT_DEPTH: usize = 64;
+/// The maximum depth of a value that `str` and `repr` are asked for. They use the stack for each level, which only the recursion limit
+/// ends, and that may be set too high for the stack.
+const MAX_SHOWN_DEPTH: usize = 256;
 
 /// A value as it goes into a response.
 pub(crate) enum Content<'py> {
@@ -261,7 +264,60 @@ pub(crate) fn bytes_text(value: &Bound<'_, PyAny>) -> Option<String> {
 
 /// The text of a value as by `str`, or the name of its type.
 pub(crate) fn display_text(value: &Bound<'_, PyAny>) -> String {
+    if is_deep(value) {
+        return type_name(value);
+    }
     value.str().map_or_else(|_| type_name(value), |text| unicode(&text).into_owned())
+}
+
+/// The text of a value as by `repr`; of one that is nested too deeply, the name of its type.
+pub(crate) fn short_repr(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if is_deep(value) {
+        return Ok(format!("<deeply nested {}>", type_name(value)));
+    }
+    Ok(unicode(&value.repr()?).into_owned())
+}
+
+/// True if collections and instances with fields are nested too deeply for `str`, which writes one that contains itself once.
+fn is_deep(value: &Bound<'_, PyAny>) -> bool {
+    // The values that are still to be visited at each level, below the one that they are parts of.
+    let mut path = vec![(value.clone(), parts(value))];
+    while let Some((_, rest)) = path.last_mut() {
+        let Some(part) = rest.pop() else {
+            path.pop();
+            continue;
+        };
+        let below = parts(&part);
+        if below.is_empty() || path.iter().any(|(above, _)| above.is(&part)) {
+            continue;
+        }
+        if path.len() == MAX_SHOWN_DEPTH {
+            return true;
+        }
+        path.push((part, below));
+    }
+    false
+}
+
+/// The values in a collection or in the fields of an instance.
+fn parts<'py>(value: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    if let Ok(dict) = value.cast::<PyDict>() {
+        return entries_of(dict).into_iter().flat_map(|(key, value)| [key, value]).collect();
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return list.iter().collect();
+    }
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        return tuple.iter().collect();
+    }
+    if let Ok(set) = value.cast::<PySet>() {
+        return set.iter().collect();
+    }
+    if let Ok(set) = value.cast::<PyFrozenSet>() {
+        return set.iter().collect();
+    }
+    let fields = field_names(&value.get_type()).ok().flatten().unwrap_or_default();
+    fields.into_iter().filter_map(|name| value.getattr(name).ok()).collect()
 }
 
 fn type_name(value: &Bound<'_, PyAny>) -> String {

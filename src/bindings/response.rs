@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::foreign_response::own;
 use super::imported::{COPY, FORMAT_TIME, LOCAL_TIME};
-use super::into_response::{as_json, chunk_of_text, of_text, unicode};
+use super::into_response::{as_json, chunk_of_text, of_text, short_repr, unicode};
 use super::json::{self, entries_of};
 use super::parameters::{Omittable, choice, flag, string};
 use super::result_message::content_to_json;
@@ -221,7 +221,7 @@ impl PyToolResponse {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let fields = FIELDS
             .iter()
-            .map(|field| Ok(format!("{field}={}", slf.getattr(*field)?.repr()?)))
+            .map(|field| Ok(format!("{field}={}", short_repr(&slf.getattr(*field)?)?)))
             .collect::<PyResult<Vec<_>>>()?;
         let code = slf.borrow().code.as_ref().map_or_else(String::new, |code| format!(", code='{code}'"));
         let mode = match slf.borrow().mode {

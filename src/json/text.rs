@@ -67,7 +67,7 @@ pub(crate) fn without_lone_surrogates(text: &str) -> Option<String> {
         match surrogate(rest) {
             Some(high) if is_pair(high) => at += 12,
             Some(_) => {
-                let whole: &mut String = whole.get_or_insert_default();
+                let whole = whole.get_or_insert_with(|| String::with_capacity(text.len()));
                 whole.push_str(&text[kept..at]);
                 whole.push_str("\\ufffd");
                 at += 6;

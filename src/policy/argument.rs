@@ -438,14 +438,20 @@ impl ArgumentPath {
         let mut inner = None;
         for step in &self.steps {
             let shape: &Shape<'s> = inner.as_ref().unwrap_or(shape);
+            let (is_object, is_array) = (shape.allows("object"), shape.allows("array"));
             inner = match step {
-                PathStep::Key(name) | PathStep::Token(name) if shape.allows("object") => match shape.entry(name) {
+                PathStep::Key(name) | PathStep::Token(name) if is_object => match shape.entry(name) {
                     Entry::Declared(entry) => Some(entry),
                     Entry::Undeclared => return Some((name.to_string(), shape.names())),
                     Entry::Unknown => return None,
                 },
-                PathStep::Index(_) | PathStep::Token(_) | PathStep::Every => Some(shape.items()?),
-                PathStep::Key(_) => return None,
+                PathStep::Index(_) | PathStep::Token(_) if is_array => Some(shape.items()?),
+                PathStep::Every if is_array => Some(shape.items()?),
+                PathStep::Every if is_object => return None,
+                // A text or number has no parts, a list no names.
+                PathStep::Key(name) | PathStep::Token(name) => return Some((name.to_string(), Vec::new())),
+                PathStep::Index(index) => return Some((format!("[{index}]"), Vec::new())),
+                PathStep::Every => return Some(("[*]".to_owned(), Vec::new())),
             };
         }
         None

@@ -2,13 +2,18 @@
 //!
 //! A secret is named by its parameter, or by a path with dots: `token` or `login.password`. The
 //! path leads through arrays, to each of their items, and a name may contain dots. A value whose shape is not the declared one, such
-//! as the JSON text of an object, is hidden as a whole if it could contain a secret.
+//! as the JSON text of an object, is hidden as a whole if it could contain a secret, and so is each undeclared value beside one.
+
+use std::iter;
 
 use serde_json::{Map, Value};
 
 use crate::near::is_near;
 use crate::schema::check::{HIDDEN, Problem, ValuePath};
 use crate::schema::shape::{Entry, Shape};
+
+/// The most lists in lists that are looked through for the declaration of an object.
+const MAX_LISTS: usize = 8;
 
 /// The secrets of a tool, and the parameters that may be shown.
 ///
@@ -81,7 +86,7 @@ impl<'a> Redaction<'a> {
         }
         let Value::Object(mut entries) = sent else { return HIDDEN.into() };
         for (name, value) in &mut entries {
-            let is_secret = self.secrets.iter().any(|secret| touches(secret, std::iter::once(name.as_str())));
+            let is_secret = self.secrets.iter().any(|secret| self.touches(secret, iter::once(name.as_str())));
             if is_secret || !self.is_parameter(name) {
                 *value = HIDDEN.into();
             }
@@ -112,7 +117,7 @@ impl<'a> Redaction<'a> {
         }
         let first = path.keys().and_then(|mut keys| keys.next());
         first.is_some_and(|first| self.is_parameter(first))
-            && !self.secrets.iter().any(|secret| path.keys().is_none_or(|keys| touches(secret, keys)))
+            && !self.secrets.iter().any(|secret| path.keys().is_none_or(|keys| self.touches(secret, keys)))
     }
 
     /// The texts of the secrets in arguments that the tool ran with: those that [`mask`] hides.
@@ -127,29 +132,53 @@ impl<'a> Redaction<'a> {
         self.parameters.is_some_and(|parameters| parameters.contains_key(name))
     }
 
+    /// True if the path of a secret leads to the value at the keys, into it, or through it, or if the value lies undeclared beside the
+    /// secret. Keys do not show the lists that they lead through.
+    fn touches<'k>(&self, path: &str, keys: impl Iterator<Item = &'k str>) -> bool {
+        let mut rest = path;
+        let mut object = Some(Shape::of(self.schema));
+        for (place, key) in keys.enumerate() {
+            if rest == key {
+                return true;
+            }
+            let Some(inside) = rest.strip_prefix(key).and_then(|rest| rest.strip_prefix('.')) else {
+                return place > 0 && !object.is_some_and(|object| object.names().contains(&key));
+            };
+            rest = inside;
+            object = object.and_then(|object| match object.entry(key) {
+                Entry::Declared(entry) => {
+                    iter::successors(Some(entry), Shape::items).take(MAX_LISTS).find(|shape| !shape.names().is_empty())
+                }
+                Entry::Undeclared | Entry::Unknown => None,
+            });
+        }
+        true
+    }
+
     /// Hides the value at a path, also under a name that is almost the right one, or in a value that is not of its declared shape.
     fn hide(&self, value: &mut Value, path: &str, shape: Option<&Shape<'_>>, is_top: bool) {
         match value {
             Value::Object(entries) => {
                 let wanted = path.split('.').next().unwrap_or_default();
                 let has_wanted = entries.contains_key(path) || entries.contains_key(wanted);
+                let declared = shape.map(Shape::names).unwrap_or_default();
                 for (name, entry) in entries {
                     // A name may contain dots.
                     if name == path {
                         *entry = HIDDEN.into();
                         continue;
                     }
-                    let declared = shape.map_or(Entry::Unknown, |shape| shape.entry(name));
                     if let Some(rest) = path.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.')) {
-                        match declared {
-                            Entry::Declared(inner) => self.hide(entry, rest, Some(&inner), false),
-                            Entry::Undeclared | Entry::Unknown => self.hide(entry, rest, None, false),
+                        match shape.map(|shape| shape.entry(name)) {
+                            Some(Entry::Declared(inner)) => self.hide(entry, rest, Some(&inner), false),
+                            Some(Entry::Undeclared | Entry::Unknown) | None => self.hide(entry, rest, None, false),
                         }
                     } else if is_top {
                         if is_near(name, wanted) && !self.is_parameter(name) {
                             *entry = HIDDEN.into();
                         }
-                    } else if matches!(declared, Entry::Undeclared) || (is_near(name, wanted) && !has_wanted) {
+                    } else if !declared.contains(&name.as_str()) || (is_near(name, wanted) && !has_wanted) {
+                        // A value that is not declared may be the secret, or contain it, under any name.
                         *entry = HIDDEN.into();
                     }
                 }
@@ -273,21 +302,6 @@ fn mask_words(text: &str, secret: &str) -> String {
     masked
 }
 
-/// True if the path of a secret leads to the value at the keys, into it, or through it.
-fn touches<'k>(path: &str, keys: impl Iterator<Item = &'k str>) -> bool {
-    let mut rest = path;
-    for key in keys {
-        if rest == key {
-            return true;
-        }
-        match rest.strip_prefix(key).and_then(|rest| rest.strip_prefix('.')) {
-            Some(inside) => rest = inside,
-            None => return false,
-        }
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -309,8 +323,12 @@ mod tests {
             "token": {"a": 1}, "to": "ann", "login": {"password": "x", "name": "bob"},
             "hosts": [{"key": 1, "at": "h"}, [{"key": null}], "key"], "dotted.name": "x",
         });
+        let parameters = json!({"properties": {
+            "login": {"properties": {"name": {}}}, "hosts": {"items": {"$ref": "#/$defs/Host"}},
+        }, "additionalProperties": true, "$defs": {"Host": {"properties": {"at": {}}, "items": {}}}});
+        let secrets = names(&["token", "login.password", "hosts.key", "dotted.name", "missing", "to.x", ""]);
 
-        let shown = shown(&arguments, &["token", "login.password", "hosts.key", "dotted.name", "missing", "to.x", ""]);
+        let shown = Redaction::new(&secrets, &parameters).arguments(&arguments);
 
         assert_eq!(
             shown,
@@ -330,7 +348,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_secret_is_a_secret() {
-        let parameters = json!({"properties": {"user": {}, "password": {}, "login": {}, "pass_word": {}}});
+        let login = json!({"properties": {"host": {}}});
+        let parameters = json!({"properties": {"user": {}, "password": {}, "login": login, "pass_word": {}}});
         let secrets = names(&["password", "login.api_key"]);
         let redaction = Redaction::new(&secrets, &parameters);
 
@@ -358,7 +377,9 @@ mod tests {
             (json!({"name": "bob", "password": "x"}), json!({"name": "bob", "password": "***"})),
             (json!({"name": "bob", "data": "{\"password\": 1}"}), json!({"name": "bob", "data": "***"})),
             (json!({"inner": "{\"key\": 1}"}), json!({"inner": "***"})),
-            (json!({"inner": {"key": 1, "other": 2}}), json!({"inner": {"key": "***", "other": 2}})),
+            (json!({"opts": {"password": "x"}}), json!({"opts": "***"})),
+            (json!({"opts.password": "x"}), json!({"opts.password": "***"})),
+            (json!({"inner": {"key": 1, "other": 2}}), json!({"inner": {"key": "***", "other": "***"}})),
             (json!("{\"password\": \"x\"}"), json!("***")),
             (json!([{"password": "x"}]), json!("***")),
             (json!([{"key": "password", "value": "x"}]), json!("***")),
@@ -414,16 +435,19 @@ mod tests {
         let secrets = names(&["token", "login.password"]);
         let arguments =
             json!({"token": ["a", {"b": 12}, true, null], "to": "ann", "login": {"password": "x", "name": "bob"}});
+        let parameters = json!({"additionalProperties": true, "properties": {"login": {"properties": {"name": {}}}}});
 
-        let texts = Redaction::new(&secrets, &json!({})).secret_texts(&arguments);
+        let texts = Redaction::new(&secrets, &parameters).secret_texts(&arguments);
 
         assert_eq!(texts, ["a", "12", "x"]);
     }
 
     #[test]
     fn a_problem_at_a_secret_does_not_show_it() {
-        let parameters = json!({"properties": {"user": {}, "login": {}, "hosts": {}}});
-        let secrets = names(&["login.password", "hosts"]);
+        let login = json!({"properties": {"name": {}}});
+        let many = json!({"items": {"items": login}});
+        let parameters = json!({"properties": {"user": {}, "login": login, "hosts": {}, "many": many}});
+        let secrets = names(&["login.password", "hosts", "many.password"]);
         let redaction = Redaction::new(&secrets, &parameters);
         let problem = |path: &str, found: Found| Problem { path: path.into(), expected: "x".into(), found };
         let text = || Found::of(&json!("hunter2"));
@@ -432,7 +456,11 @@ mod tests {
             .problems(vec![
                 problem("user", text()),
                 problem("login.name", text()),
+                problem("many[0][1].name", text()),
                 problem("login.password", text()),
+                problem("login.other", text()),
+                problem("login.other.password", text()),
+                problem("many[0][1].other", text()),
                 problem("login", text()),
                 problem("hosts[3].key", text()),
                 problem("other", text()),
@@ -449,7 +477,23 @@ mod tests {
         let (open, hidden) = ("\"hunter2\" (a string)", "*** (a string)");
         assert_eq!(
             said,
-            [open, open, hidden, hidden, hidden, hidden, "an object of type X", "***", "nothing", hidden, hidden]
+            [
+                open,
+                open,
+                open,
+                hidden,
+                hidden,
+                hidden,
+                hidden,
+                hidden,
+                hidden,
+                hidden,
+                "an object of type X",
+                "***",
+                "nothing",
+                hidden,
+                hidden
+            ]
         );
     }
 }

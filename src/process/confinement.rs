@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::code_file::Temporary;
+use super::links::{Resolved, refuse_writable};
 use super::options::{Programs, Sandbox, missing, not_a_folder};
 use super::pinned::Pinned;
 use crate::Result;
@@ -50,13 +51,13 @@ impl Confinement {
     ///
     /// # Errors
     ///
-    /// [`crate::Error::InvalidProgramOption`] if one does not exist.
+    /// [`crate::Error::InvalidProgramOption`] if one does not exist, or if its path leads through a link that a program may have made.
     pub(super) fn open(programs: &Programs, sandbox: &Sandbox) -> Result<Self> {
         let cwd = programs.cwd.as_deref().map(|folder| {
             let opened = Pinned::open(folder).map_err(|error| missing("cwd", folder, &error))?;
             if opened.is_folder() { Ok(opened) } else { Err(not_a_folder(folder)) }
         });
-        let (mut read, mut write) = (listed(&sandbox.read)?, listed(&sandbox.write)?);
+        let (mut read, mut write) = listed(sandbox)?;
         read.extend(existing(&SYSTEM)?);
         write.extend(existing(&DEVICES)?);
         Ok(Self { read, write, cwd: cwd.transpose()?, temporary: Temporary::open(&std::env::temp_dir()).ok() })
@@ -77,13 +78,21 @@ impl Confinement {
     }
 }
 
-fn listed(paths: &[PathBuf]) -> Result<Vec<Arc<Pinned>>> {
-    let open = |path: &PathBuf| Pinned::shared(path).map_err(|error| missing("sandbox", path, &error));
-    paths.iter().map(open).collect()
+/// The files that may be read, and those that may be written.
+fn listed(Sandbox { read, write, .. }: &Sandbox) -> Result<(Vec<Arc<Pinned>>, Vec<Arc<Pinned>>)> {
+    let open = |path: &PathBuf| Resolved::open(path).map_err(|error| missing("sandbox", path, &error));
+    let open = |paths: &[PathBuf]| paths.iter().map(open).collect::<Result<Vec<_>>>();
+    let (readable, writable) = (open(read)?, open(write)?);
+    refuse_writable(&readable, &writable).map_err(|(number, error)| {
+        let path = read.iter().chain(write).nth(number).map_or(Path::new(""), PathBuf::as_path);
+        missing("sandbox", path, &error)
+    })?;
+    let shared = |paths: Vec<Resolved>| paths.into_iter().map(|path| path.file.shared()).collect();
+    Ok((shared(readable), shared(writable)))
 }
 
 fn existing(paths: &[&str]) -> Result<Vec<Arc<Pinned>>> {
-    let open = |path: &&str| match Pinned::shared(Path::new(path)) {
+    let open = |path: &&str| match Pinned::open(Path::new(path)).map(Pinned::shared) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => None,
         opened => Some(opened.map_err(|error| missing("sandbox", Path::new(path), &error))),
     };

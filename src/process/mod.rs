@@ -8,7 +8,7 @@
 //!
 //! 1. `environment`: the variables that a program inherits;
 //! 2. `options`: [`Programs`], the settings of the developer, with [`ProgramLimits`] and a [`Sandbox`];
-//!    `pinned` and `confinement`: the files of a sandbox, opened once; `code_file`: the file with Python code;
+//!    `pinned`, `links` and `confinement`: the files of a sandbox, opened once; `code_file`: the file with Python code;
 //! 3. `supervisor.c`, `executable` and `supervised`: the supervisor, the file that it is executed from, and one that runs;
 //!    `group` replaces them on other systems;
 //! 4. `output`: decoded text, of which the head and the tail are kept;
@@ -24,6 +24,8 @@ mod executable;
 // Compiled and tested here as well, so that it stays code.
 #[cfg(all(test, target_os = "linux"))]
 mod group;
+#[cfg(target_os = "linux")]
+mod links;
 mod options;
 mod output;
 mod pinned;

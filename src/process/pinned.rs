@@ -22,7 +22,7 @@ const ANY: OFlags = OFlags::PATH;
 const ANY: OFlags = OFlags::RDONLY;
 
 /// Device and number of a file.
-type Identity = (u64, u64);
+pub(super) type Identity = (u64, u64);
 
 /// The files that are shared by the sandboxes of this process, so that each has few descriptors of its own. A Python program locks
 /// it only with the GIL held, so that it is free at a fork.
@@ -49,19 +49,23 @@ impl Pinned {
         Self::new(openat(CWD, path, ANY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
-    /// Opens a file or a folder, or shares it with the sandboxes that have it open already.
+    /// Shares it with the sandboxes that have the file open already, if there are any.
     #[cfg(target_os = "linux")]
-    pub(super) fn shared(path: &Path) -> io::Result<Arc<Self>> {
-        let opened = Self::open(path)?;
+    pub(super) fn shared(self) -> Arc<Self> {
         let mut shared = lock(&SHARED);
         let shared = shared.get_or_insert_default();
-        if let Some(known) = shared.get(&opened.identity).and_then(Weak::upgrade).filter(|known| known.is_intact()) {
-            return Ok(known);
+        if let Some(known) = shared.get(&self.identity).and_then(Weak::upgrade).filter(|known| known.is_intact()) {
+            return known;
         }
         shared.retain(|_, file| file.strong_count() > 0);
-        let opened = Arc::new(opened);
+        let opened = Arc::new(self);
         shared.insert(opened.identity, Arc::downgrade(&opened));
-        Ok(opened)
+        opened
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// The descriptor.
@@ -105,7 +109,7 @@ impl Drop for Pinned {
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the types of the fields depend on the architecture")]
-fn identity(file: &OwnedFd) -> io::Result<Identity> {
+pub(super) fn identity(file: &OwnedFd) -> io::Result<Identity> {
     let facts = fstat(file)?;
     Ok((facts.st_dev as u64, facts.st_ino as u64))
 }
@@ -116,8 +120,9 @@ mod tests {
 
     #[test]
     fn the_same_file_is_opened_once() {
-        let (one, other) = (Pinned::shared(Path::new("/usr")).unwrap(), Pinned::shared(Path::new("/usr/.")).unwrap());
-        let different = Pinned::shared(Path::new("/proc")).unwrap();
+        let shared = |path: &str| Pinned::open(Path::new(path)).unwrap().shared();
+
+        let (one, other, different) = (shared("/usr"), shared("/usr/."), shared("/proc"));
 
         assert!(Arc::ptr_eq(&one, &other) && !Arc::ptr_eq(&one, &different));
     }

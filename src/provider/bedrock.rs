@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::result::{ContentBlock, MediaKind, ToolResult};
-use super::{Entries, WireFormat, anthropic, tool_call};
+use super::{CallType, Entries, WireFormat, anthropic, tool_call};
 use crate::call::ToolCall;
 use crate::schema::dialect::LightRules;
 
@@ -21,9 +21,17 @@ pub(super) fn tool(mut function: Map<String, Value>, parameters: Value) -> Value
     json!({"toolSpec": function})
 }
 
-/// Reads a `toolUse` block; `None` for another object.
+/// Reads a `toolUse` block, with and without the object around it; `None` for another object.
 pub(super) fn read(entries: &Entries) -> Option<ToolCall> {
-    let call = entries.get("toolUse")?.as_object()?;
+    let call = match entries.get("toolUse") {
+        Some(call) => call.as_object()?,
+        None => {
+            Some(entries).filter(|call| ["toolUseId", "name", "input"].iter().all(|key| call.contains_key(*key)))?
+        }
+    };
+    if !CallType::of_object(call).is_call() {
+        return None;
+    }
     Some(tool_call(WireFormat::Bedrock, call.get("toolUseId"), call.get("name"), call.get("input")))
 }
 

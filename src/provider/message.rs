@@ -2,23 +2,32 @@
 
 use serde_json::Value;
 
-use super::refusal::{Refusal, holds_pieces};
+use super::refusal::Refusal;
 use super::{Entries, Recognised, SUPPORTED, recognise};
 use crate::call::{CallError, ToolCall};
 
 /// A parser of the calls in the text of a message. It is an argument, because the parser of text uses this module for JSON.
 pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Vec<ToolCall>;
 
-/// The keys of messages and responses under which calls are searched.
-const CONTAINERS: [&str; 15] = [
+/// The keys of messages and responses under which calls are searched; with a dot, a key in the object under another one.
+const CONTAINERS: [&str; 22] = [
     "tool_calls",
     "content",
     "output",
+    "outputs",
+    STEPS,
     "parts",
     "choices",
     "message",
     "candidates",
     "function_calls",
+    "functionCalls",
+    // In messages of Gemini's live API. Other programs have a single call under these keys, which may not be for this one.
+    "tool_call.function_calls",
+    "toolCall.functionCalls",
+    // In the runs of OpenAI's assistants.
+    "required_action",
+    "submit_tool_outputs",
     // In events of a stream that hold something whole.
     "content_block",
     "item",
@@ -32,6 +41,9 @@ const CONTAINERS: [&str; 15] = [
 
 /// The key of a piece in chunks and events.
 const PIECE: &str = "delta";
+
+/// The key of the items of Gemini's interactions. Other objects with such a key, which have no status, are plans.
+const STEPS: &str = "steps";
 
 /// The maximum depth of the search: a response holds choices, a choice a message, a message a list of calls.
 const MAX_DEPTH: usize = 8;
@@ -49,15 +61,15 @@ const CUT_OFF: [&str; 3] = ["max_tokens", "length", "model_context_window_exceed
 ///
 /// The pieces of a stream are calls with an error. Calls that the provider runs are left out.
 pub(super) fn collect(value: &Value, calls: &mut Vec<ToolCall>, read_text: ReadText<'_>) -> Result<(), CallError> {
-    Search { calls, read_text, is_in_piece: false }.visit(value, 0)
+    Search { calls, read_text, refusal: None }.visit(value, 0)
 }
 
 /// A search for the calls in a value.
 struct Search<'a> {
     calls: &'a mut Vec<ToolCall>,
     read_text: ReadText<'a>,
-    /// True inside of a piece of a stream.
-    is_in_piece: bool,
+    /// The reason to refuse every call in the object that is searched.
+    refusal: Option<Refusal>,
 }
 
 impl Search<'_> {
@@ -65,12 +77,12 @@ impl Search<'_> {
         match value {
             _ if depth > MAX_DEPTH => Ok(()),
             Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
-            Value::Object(entries) => match recognise(entries) {
-                Recognised::Call(_) if self.is_in_piece => self.push(Refusal::Piece.call(entries)),
-                Recognised::Call(call) => self.push(call?),
-                Recognised::Refused(Refusal::RunByProvider) => Ok(()),
-                Recognised::Refused(refusal) => self.push(refusal.call(entries)),
-                Recognised::Other => self.look_into(entries, depth),
+            Value::Object(entries) => match (recognise(entries), self.refusal) {
+                (Recognised::Call(_), Some(refusal)) => self.push(refusal.call(entries)),
+                (Recognised::Call(call), None) => self.push(call?),
+                (Recognised::Refused(Refusal::RunByProvider), _) => Ok(()),
+                (Recognised::Refused(refusal), _) => self.push(refusal.call(entries)),
+                (Recognised::Other, _) => self.look_into(entries, depth),
             },
             _ => Ok(()),
         }
@@ -78,16 +90,17 @@ impl Search<'_> {
 
     fn look_into(&mut self, entries: &Entries, depth: usize) -> Result<(), CallError> {
         let before = self.calls.len();
-        let was_in_piece = self.is_in_piece;
-        for key in CONTAINERS {
-            if let Some(held @ (Value::Array(_) | Value::Object(_))) = entries.get(key) {
-                self.is_in_piece = was_in_piece || key == PIECE || holds_pieces(entries);
+        let outer = self.refusal;
+        let refusal = outer.or_else(|| Refusal::of_all_in(entries));
+        for path in CONTAINERS {
+            if let Some(held @ (Value::Array(_) | Value::Object(_))) = held_by(entries, path) {
+                self.refusal = if path == PIECE { refusal.or(Some(Refusal::Piece)) } else { refusal };
                 self.visit(held, depth + 1)?;
             }
         }
-        self.is_in_piece = was_in_piece;
+        self.refusal = outer;
         if self.calls.len() == before
-            && !self.is_in_piece
+            && refusal.is_none()
             && let Some(text) = text_of_model(entries)
         {
             self.calls.extend((self.read_text)(text).into_iter().take(MAX_CALLS - before));
@@ -106,6 +119,16 @@ impl Search<'_> {
         self.calls.push(call);
         Ok(())
     }
+}
+
+/// The value in one of `CONTAINERS`.
+fn held_by<'v>(entries: &'v Entries, path: &str) -> Option<&'v Value> {
+    if path == STEPS && !entries.get("status").is_some_and(Value::is_string) {
+        return None;
+    }
+    let mut keys = path.split('.');
+    let first = entries.get(keys.next()?)?;
+    keys.try_fold(first, |value, key| value.get(key))
 }
 
 /// The text of a message that a model wrote. Calls in the messages of others are only quoted.

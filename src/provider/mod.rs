@@ -35,7 +35,7 @@ use self::refusal::Refusal;
 use crate::call::{CallError, ToolCall, repair};
 
 pub(crate) use message::ReadText;
-pub(crate) use refusal::is_special_type;
+pub(crate) use refusal::CallType;
 
 type Entries = Map<String, Value>;
 
@@ -207,7 +207,11 @@ pub(crate) const SUPPORTED: &str = "Supported are tool_use blocks, function call
 fn not_a_call(value: &Value, format: Option<WireFormat>) -> CallError {
     let wanted = format.map_or_else(String::new, |format| format!(" of the format `{format}`"));
     let seen = match value {
-        Value::Object(entries) => format!("an object with {}", list_keys(entries)),
+        Value::Object(entries) => {
+            let kind = entries.get("type").and_then(Value::as_str).filter(|kind| !CallType::of(kind).is_call());
+            let kind = kind.map_or_else(String::new, |kind| format!(" of the type `{}`", shorten(kind)));
+            format!("an object{kind} with {}", list_keys(entries))
+        }
         other => type_name(other).to_owned(),
     };
     CallError::new(format!("not a tool call{wanted}: {seen}"), SUPPORTED)
@@ -218,12 +222,15 @@ fn list_keys(entries: &Entries) -> String {
     if entries.is_empty() {
         return "no keys".to_owned();
     }
-    let mut names: Vec<String> =
-        entries.keys().take(MAX_KEYS).map(|key| format!("`{}`", key.chars().take(40).collect::<String>())).collect();
+    let mut names: Vec<String> = entries.keys().take(MAX_KEYS).map(|key| format!("`{}`", shorten(key))).collect();
     if entries.len() > MAX_KEYS {
         names.push("…".to_owned());
     }
     names.join(", ")
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(40).collect()
 }
 
 /// Makes a call from its parts. The arguments are an object or its JSON text.
@@ -286,12 +293,9 @@ fn type_name(value: &Value) -> &'static str {
 /// Reads a name with arguments, under any of the keys that models and libraries use.
 fn read_bare(entries: &Entries) -> Option<Result<ToolCall, CallError>> {
     const ARGUMENT_KEYS: [&str; 5] = ["arguments", "input", "args", "params", "parameters"];
-    // Objects that have a name and are not calls.
-    const OTHER_TYPES: [&str; 3] = ["tool_result", "function_call_output", "mcp_list_tools"];
     let name = entries.get("name")?;
-    let is_other = entries.get("type").and_then(Value::as_str).is_some_and(|kind| OTHER_TYPES.contains(&kind));
     // A message may have the name of its author, and the declaration of a tool has parameters.
-    if is_other || entries.contains_key("role") || entries.contains_key("description") {
+    if !CallType::of_object(entries).is_call() || entries.contains_key("role") || entries.contains_key("description") {
         return None;
     }
     let given: Vec<&str> = ARGUMENT_KEYS.into_iter().filter(|key| entries.contains_key(*key)).collect();

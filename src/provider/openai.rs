@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::message::is_incomplete;
 use super::result::{ContentBlock, MediaKind, ToolResult, as_text};
-use super::{Entries, WireFormat, custom_tool_call, tool_call};
+use super::{CallType, Entries, WireFormat, custom_tool_call, tool_call};
 use crate::call::ToolCall;
 use crate::schema::dialect::{Capabilities, LightRules};
 
@@ -69,7 +69,9 @@ pub(super) fn responses_tool(function: Map<String, Value>, parameters: Value, is
 /// Reads a call of chat completions, or the older `function_call` of a message; `None` for another object.
 pub(super) fn read(entries: &Entries) -> Option<ToolCall> {
     let id = entries.get("id");
-    if let Some(Value::Object(function)) = entries.get("function") {
+    if let Some(Value::Object(function)) = entries.get("function")
+        && CallType::of_object(entries).is_call()
+    {
         return Some(tool_call(WireFormat::OpenAi, id, function.get("name"), function.get("arguments")));
     }
     if let Some(Value::Object(custom)) = entries.get("custom")
@@ -96,8 +98,12 @@ pub(super) fn read_item(entries: &Entries) -> Option<ToolCall> {
     // The item has an id of its own; the result is matched by the id of the call.
     let id = entries.get("call_id").or_else(|| entries.get("id"));
     let name = entries.get("name");
+    let has = |key| entries.contains_key(key);
     let mut call = match kind {
-        "function_call" => tool_call(WireFormat::OpenAiResponses, id, name, entries.get("arguments")),
+        // A name with an input is a plain call.
+        "function_call" if has("arguments") || !has("input") => {
+            tool_call(WireFormat::OpenAiResponses, id, name, entries.get("arguments"))
+        }
         "custom_tool_call" => custom_tool_call(WireFormat::OpenAiResponses, id, name, entries.get("input")),
         _ => return None,
     };

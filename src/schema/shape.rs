@@ -61,8 +61,15 @@ impl<'s> Shape<'s> {
             _ => &[],
         };
         let is_allowed = |schema: &&Map<String, Value>| {
+            let has_choice = |choice: &Value| match wanted {
+                "object" => choice.is_object(),
+                "array" => choice.is_array(),
+                _ => false,
+            };
             type_names(schema).any(|name| name == wanted)
                 || keywords.iter().any(|keyword| schema.contains_key(*keyword))
+                || schema.get("const").is_some_and(has_choice)
+                || schema.get("enum").and_then(Value::as_array).is_some_and(|choices| choices.iter().any(has_choice))
         };
         self.is_any || self.members.iter().any(is_allowed)
     }
@@ -128,6 +135,7 @@ mod tests {
                 "any": {},
                 "map": {"type": "object", "additionalProperties": {"type": "string"}},
                 "dict": {"type": "object"},
+                "choice": {"enum": [{"a": 1}, "b"]},
             },
             "$defs": {
                 "Login": {"type": "object", "properties": {"name": {"type": "string"}}, "additionalProperties": false},
@@ -152,6 +160,7 @@ mod tests {
         assert!(matches!(entry("any").unwrap().entry("x"), Entry::Unknown));
         assert!(matches!(entry("map").unwrap().entry("x"), Entry::Declared(_)));
         assert!(matches!(entry("dict").unwrap().entry("x"), Entry::Unknown));
+        assert!(entry("choice").unwrap().allows("object") && !entry("choice").unwrap().allows("array"));
         assert!(matches!(shape.entry("lgin"), Entry::Undeclared));
     }
 }

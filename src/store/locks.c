@@ -37,14 +37,13 @@ struct descriptor {
 struct file {
     dev_t device;
     ino_t inode;
+    int is_by_description; /* false where the system has no such locks: Linux before 3.15, some sandboxes and file systems */
     struct descriptor *owner; /* of the locks; the first of the list */
     struct file *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct file *files;
-/* The system has no locks of open file descriptions: Linux before 3.15, some sandboxes. */
-static int is_unsupported;
 
 static struct descriptor *find(int fd, struct file **of) {
     for (*of = files; *of; *of = (*of)->next)
@@ -58,6 +57,12 @@ static struct descriptor *find(int fd, struct file **of) {
 static int lock_whole(int fd, short type) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/* True if a file can be locked by open file descriptions. */
+static int can_lock(int fd) {
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 || errno != EINVAL;
 }
 
 static int is_in_use(const struct file *file) {
@@ -131,6 +136,7 @@ static int add(int fd, int flags, const struct stat *status) {
     if (new && !file && (file = calloc(1, sizeof *file))) {
         file->device = status->st_dev;
         file->inode = status->st_ino;
+        file->is_by_description = can_lock(fd); /* decided once: locks of both kinds conflict with each other */
         file->next = files;
         files = file;
     }
@@ -200,21 +206,17 @@ static int control_file(int fd, int command, ...) {
     va_start(arguments, command);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
-    int by_description = is_unsupported ? -1 : description_command(command);
-    if (by_description == -1)
-        return fcntl(fd, command, argument);
+    int by_description = description_command(command), owner = -1;
     struct file *file;
     pthread_mutex_lock(&mutex);
-    /* The owner stays open for as long as `fd` is. */
-    int owner = find(fd, &file) ? file->owner->fd : fd;
+    if (by_description != -1 && find(fd, &file) && file->is_by_description)
+        owner = file->owner->fd; /* stays open for as long as `fd` is */
     pthread_mutex_unlock(&mutex);
+    if (owner == -1)
+        return fcntl(fd, command, argument);
     struct flock *lock = argument;
     lock->l_pid = 0;
-    int result = fcntl(owner, by_description, lock);
-    if (result == 0 || errno != EINVAL)
-        return result;
-    is_unsupported = 1;
-    return fcntl(fd, command, argument);
+    return fcntl(owner, by_description, lock);
 }
 
 static void before_fork(void) {

@@ -61,8 +61,7 @@ pub trait Operation: Send + 'static {
 /// Creates the tables, or brings them to the newest version.
 pub(super) fn migrate(database: &mut dyn Database, store: &str) -> Result<Result<()>, Failure> {
     database.create("CREATE TABLE IF NOT EXISTS toolcrib_schema (version BIGINT NOT NULL)")?;
-    let rows = database.run("SELECT version FROM toolcrib_schema", &[])?;
-    let version = rows.into_iter().flatten().next().map_or(0, Cell::integer);
+    let version = version(database)?;
     let known = MIGRATIONS.len();
     let Some(steps) = usize::try_from(version).ok().and_then(|version| MIGRATIONS.get(version..)) else {
         let (path, version) = (store.to_owned(), version.unsigned_abs());
@@ -77,6 +76,18 @@ pub(super) fn migrate(database: &mut dyn Database, store: &str) -> Result<Result
     }
     database.create(&format!("DELETE FROM toolcrib_schema; INSERT INTO toolcrib_schema VALUES ({known})"))?;
     Ok(Ok(()))
+}
+
+fn version(database: &mut dyn Database) -> Result<i64, Failure> {
+    let rows = database.run("SELECT version FROM toolcrib_schema", &[])?;
+    Ok(rows.into_iter().flatten().next().map_or(0, Cell::integer))
+}
+
+/// True if the tables have the newest version. This only reads, so that it does not wait until another process has written.
+pub(super) fn is_migrated(database: &mut dyn Database) -> bool {
+    let Ok(()) = database.begin(Access::Read) else { return false };
+    let is_newest = version(database).is_ok_and(|version| usize::try_from(version) == Ok(MIGRATIONS.len()));
+    database.roll_back().is_ok() && is_newest
 }
 
 /// Refuses names that a database cannot keep.

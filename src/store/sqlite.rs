@@ -35,15 +35,18 @@ const QUICK_PAUSE: Duration = Duration::from_micros(500);
 /// The number of prepared statements that are kept.
 const STATEMENTS: usize = 64;
 
-/// The error of a store that has lost its file.
+/// The error of a store that has lost one of its files.
 const LOST: &str =
-    "its file or the journal beside it was moved, removed or replaced while it was open: open the store again";
+    "its file or one of those beside it was moved, removed or replaced while it was open: open the store again";
+
+/// What follows the name of a database in those of its journal and of the index of the journal, which holds the locks as well.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// A connection to a SQLite database.
 pub(super) struct Sqlite {
     connection: Connection,
     /// The files that it has open; none in memory.
-    files: Option<[OpenFile; 2]>,
+    files: Vec<OpenFile>,
 }
 
 /// A file by its path, and what was there when it was opened.
@@ -79,7 +82,7 @@ impl Sqlite {
     /// Opens a database in memory.
     pub(super) fn in_memory() -> Result<Self> {
         let refused = |error: rusqlite::Error| failed("sqlite::memory:", &error);
-        Ok(Self { connection: Connection::open_in_memory().map_err(refused)?, files: None })
+        Ok(Self { connection: Connection::open_in_memory().map_err(refused)?, files: Vec::new() })
     }
 
     /// Opens a file, which is created, readable by its owner only, if it does not exist.
@@ -101,18 +104,40 @@ impl Sqlite {
             // Readers and the writer do not block each other, and a commit is one synced write.
             retry_busy(|| connection.pragma_update(None, "journal_mode", "wal"))?;
             connection.pragma_update(None, "synchronous", "full")?;
-            // The journal is there from the first transaction on, for as long as the connection is.
+            // The journal and its index are there from the first transaction on, for as long as the connection is.
             retry_busy(|| connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(())))?;
-            let mut journal = path.as_os_str().to_owned();
-            journal.push("-wal");
-            let files = [path.to_owned(), journal.into()].map(OpenFile::new);
-            Ok(Self { connection, files: Some(files) })
+            // They lie beside the file that a link leads to.
+            let linked = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            let beside = BESIDE.map(|suffix| {
+                let mut name = linked.clone().into_os_string();
+                name.push(suffix);
+                name.into()
+            });
+            let files = std::iter::once(path.to_owned()).chain(beside).map(OpenFile::new).collect();
+            Ok(Self { connection, files })
         });
         connected.map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Error::ForeignFile { path: shown, format: FORMAT },
             Some(ErrorCode::DatabaseCorrupt) => Error::DamagedFile { path: shown, reason: error.to_string() },
             _ => failed(&format!("sqlite:{shown}"), &error),
         })
+    }
+
+    /// Fails if others that open the database do not get the same files, so that neither sees the locks and writes of the other.
+    fn check_files(&self) -> Result<(), Failure> {
+        if self.files.iter().all(OpenFile::is_there) {
+            return Ok(());
+        }
+        Err(Failure { reason: LOST.to_owned(), recovery: Recovery::GiveUp })
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        if self.check_files().is_err() {
+            // Its journal belongs to no file that others see, or it does not know what others have added to it.
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
     }
 }
 
@@ -214,7 +239,12 @@ impl Database for Sqlite {
 
     fn begin(&mut self, access: Access) -> Result<(), Failure> {
         let sql = if access == Access::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
-        Ok(self.connection.prepare_cached(sql)?.execute(()).map(drop)?)
+        let begun = self.connection.prepare_cached(sql).and_then(|mut begin| begin.execute(()));
+        // Before anything is written over what others have written, and before an error that this causes opens other files.
+        self.check_files().inspect_err(|_| {
+            let _ = self.roll_back();
+        })?;
+        Ok(begun.map(drop)?)
     }
 
     fn run(&mut self, sql: &'static str, parameters: &[Cell]) -> Result<Vec<Vec<Cell>>, Failure> {
@@ -233,15 +263,9 @@ impl Database for Sqlite {
     }
 
     fn commit(&mut self) -> Result<(), Failure> {
-        self.connection.prepare_cached("COMMIT")?.execute(()).map(drop)?;
-        match &self.files {
-            Some(files) if !files.iter().all(OpenFile::is_there) => {
-                // What it has in its journal belongs to no file that others see.
-                let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-                Err(Failure { reason: LOST.to_owned(), recovery: Recovery::GiveUp })
-            }
-            _ => Ok(()),
-        }
+        let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute(()));
+        self.check_files()?;
+        Ok(committed.map(drop)?)
     }
 
     fn roll_back(&mut self) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::database::{Access, Database, Failure, Recovery, Target};
 use super::fork::{self, Permit};
-use super::operation::{Operation, migrate};
+use super::operation::{Operation, is_migrated, migrate};
 use super::postgres::Postgres;
 use super::queue::{Job, Next, Queue};
 use super::sqlite::Sqlite;
@@ -219,6 +219,9 @@ fn connect(target: &Target, timeout: Duration, store: &str) -> Result<Connection
     };
     let mut connection = Connection { database, _permit: permit };
     let database = &mut *connection.database;
+    if is_migrated(database) {
+        return Ok(connection);
+    }
     let migrated = database.begin(Access::Migrate).and_then(|()| migrate(database, store)).and_then(|migrated| {
         // A newer version is refused, and nothing was changed.
         if migrated.is_ok() {

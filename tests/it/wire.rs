@@ -26,6 +26,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("gemini", json!({"functionCall": {"id": "c1", "name": "weather", "args": object}})),
         ("gemini", json!({"text": null, "function_call": {"id": "c1", "name": "weather", "args": object}})),
         ("bedrock", json!({"toolUse": {"toolUseId": "c1", "name": "weather", "input": object}})),
+        ("bedrock", json!({"toolUseId": "c1", "name": "weather", "input": object})),
         (
             "mcp",
             json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "weather", "arguments": object}}),
@@ -33,6 +34,9 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("bare", json!({"id": "c1", "name": "weather", "arguments": text})),
         ("bare", json!({"id": "c1", "name": "weather", "parameters": object})),
         ("bare", json!({"id": "c1", "name": "weather", "args": object, "type": "tool_call"})),
+        ("bare", json!({"type": null, "id": "c1", "name": "weather", "args": object})),
+        ("bare", json!({"type": "function", "id": "c1", "name": "weather", "parameters": object})),
+        ("bare", json!({"type": "agent.custom_tool_use", "id": "c1", "name": "weather", "input": object})),
         ("bare", json!({"call_id": "c1", "name": "weather", "params": object})),
         ("bare", json!({"tool_call_id": "c1", "name": "weather", "input": text})),
     ]
@@ -49,7 +53,27 @@ fn pieces() -> Vec<Value> {
     };
     let item = |status: &str| json!({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}", "status": status});
     let parts = json!([{"jsonPath": "$.city", "stringValue": "Be"}]);
+    let untyped = json!({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"});
+    let start = json!({"toolUseId": "c1", "name": "weather"});
+    let block = json!({"type": "tool_use", "id": "c1", "name": "weather", "input": {}});
     vec![
+        json!({"contentBlockIndex": 1, "start": {"toolUse": start}}),
+        json!({"toolUse": start}),
+        json!({"toolUse": {"toolUseId": "c1", "name": "weather", "input": null}}),
+        start,
+        json!({"object": "response", "status": "in_progress", "output": [untyped]}),
+        json!({"type": "response.created", "response": {"status": "queued", "output": [untyped]}}),
+        json!({"object": "response", "status": "in_progress", "output": [item("completed")]}),
+        json!({"status": "in_progress", "steps": [untyped]}),
+        json!({
+            "type": "AIMessageChunk",
+            "content": "",
+            "tool_calls": [{"type": "tool_call", "name": "weather", "args": {}, "id": "c1"}],
+            "tool_call_chunks": [{"type": "tool_call_chunk", "name": "weather", "args": "", "id": "c1", "index": 0}],
+        }),
+        json!({"functionCall": {"name": "weather", "args": {}, "willContinue": "true"}}),
+        json!({"type": "message", "role": "assistant", "content": [block], "stop_reason": null, "usage": {}}),
+        json!({"type": "message_start", "message": {"type": "message", "content": [block], "stop_reason": null}}),
         chunk(&first),
         chunk(&whole),
         chunk(&json!({"index": 0, "function": {"arguments": "{}"}})),
@@ -114,6 +138,100 @@ fn the_text_of_a_stream_gives_no_calls() {
 }
 
 #[test]
+fn a_call_of_a_response_that_failed_or_was_cancelled_is_refused() {
+    let item = json!({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"});
+    for status in ["failed", "cancelled", "expired"] {
+        let calls = read_all(&json!({"object": "response", "status": status, "output": [item]})).expect("an object");
+
+        let error = calls[0].error.as_ref().expect("an error").to_string();
+        assert!(error.contains("a response that failed or was cancelled"), "{status}: {error}");
+        assert_eq!(calls.len(), 1, "{status}");
+    }
+}
+
+#[test]
+fn a_message_in_a_history_has_no_reason_for_its_end() {
+    let block = json!({"type": "tool_use", "id": "c1", "name": "weather", "input": {}});
+    let messages = [
+        json!({"role": "assistant", "content": [block]}),
+        json!({"type": "message", "role": "assistant", "content": [block]}),
+        json!({"functionCall": {"name": "weather", "willContinue": false, "partialArgs": []}}),
+    ];
+    for message in messages {
+        let calls = read_all(&message).expect("an object");
+
+        let found: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.error.is_none())).collect();
+        assert_eq!(found, [("weather", true)], "{message}");
+    }
+}
+
+#[test]
+fn a_call_under_a_type_that_is_not_known_is_none_of_the_programs() {
+    let call = |kind: Value| json!({"type": kind, "id": "s", "name": "weather", "arguments": {}});
+    let others = [
+        call(json!("mcp_list_tools")),
+        call(json!("some_later_server_call")),
+        call(json!(7)),
+        json!({"type": "some_later_server_call", "id": "s", "function": {"name": "weather", "arguments": "{}"}}),
+        json!({"toolUse": {"type": "some_later_use", "toolUseId": "s", "name": "weather", "input": {}}}),
+    ];
+    for other in others {
+        let own = json!({"type": "tool_use", "id": "c1", "name": "add", "input": {}});
+
+        let beside = read_all(&json!({"role": "assistant", "content": [other, own]})).expect("an object");
+        let alone = read(&other, None);
+        let text = read_text(&other.to_string(), None, None);
+
+        assert_eq!(beside.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["add"], "{other}");
+        for read in [alone, text] {
+            let error = read.expect_err("no call").what;
+            assert!(error.starts_with("not a tool call: an object"), "{other}: {error}");
+        }
+    }
+    let error = read(&call(json!("some_later_server_call")), None).unwrap_err().what;
+    assert!(error.contains("of the type `some_later_server_call`"), "{error}");
+}
+
+#[test]
+fn a_call_that_asks_the_program_for_an_approval_is_never_passed_over() {
+    let request =
+        json!({"type": "mcp_approval_request", "id": "m", "name": "weather", "arguments": "{}", "server_label": "s"});
+
+    let calls =
+        read_all(&json!({"object": "response", "status": "completed", "output": [request]})).expect("an object");
+
+    let error = calls[0].error.as_ref().expect("an error").to_string();
+    assert!(error.contains("asks for the approval of this call"), "{error}");
+    assert_eq!((calls.len(), calls[0].id.as_deref()), (1, Some("m")));
+}
+
+#[test]
+fn calls_are_found_wherever_providers_put_them() {
+    let item = json!({"type": "function_call", "id": "c1", "name": "weather", "arguments": {}});
+    let live = json!({"id": "c1", "name": "weather", "args": {}});
+    let chat = json!({"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}});
+    let whole = [
+        json!({"object": "interaction", "status": "requires_action", "outputs": [item]}),
+        json!({"status": "requires_action", "steps": [{"type": "thought"}, item]}),
+        json!({"toolCall": {"functionCalls": [live]}}),
+        json!({"server_content": null, "tool_call": {"function_calls": [live]}}),
+        json!({"functionCalls": [live]}),
+        json!({"object": "thread.run", "status": "requires_action", "required_action": {
+            "type": "submit_tool_outputs", "submit_tool_outputs": {"tool_calls": [chat]},
+        }}),
+    ];
+    for message in whole {
+        let calls = read_all(&message).expect("an object");
+
+        let found: Vec<_> = calls.iter().map(|call| (call.id.as_deref(), call.error.is_none())).collect();
+        assert_eq!(found, [(Some("c1"), true)], "{message}");
+    }
+    for other in [json!({"steps": [live]}), json!({"toolCall": live})] {
+        assert_eq!(read_all(&other).expect("an object"), [], "{other}");
+    }
+}
+
+#[test]
 fn an_event_with_something_whole_gives_its_calls() {
     let item =
         json!({"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}", "status": "completed"});
@@ -139,6 +257,11 @@ fn a_call_that_the_provider_runs_is_left_out_of_messages_and_refused_alone() {
         json!({"type": "mcp_tool_use", "id": "s", "name": "weather", "server_name": "m", "input": {}}),
         json!({"type": "mcp_call", "id": "s", "name": "weather", "arguments": "{}", "server_label": "m"}),
         json!({"type": "web_search_call", "id": "s", "status": "completed"}),
+        json!({"type": "tool_search_call", "id": "s", "execution": "server", "arguments": {}}),
+        json!({"type": "mcp_server_tool_call", "id": "s", "name": "weather", "arguments": {}, "server_name": "m"}),
+        json!({"type": "agent.mcp_tool_use", "id": "s", "name": "weather", "input": {}, "mcp_server_name": "m"}),
+        json!({"type": "agent.tool_use", "id": "s", "name": "weather", "input": {}}),
+        json!({"type": "function_call", "call_id": "s", "name": "weather", "arguments": "{}", "output": "done"}),
         json!({"toolUse": {"toolUseId": "s", "name": "weather", "input": {}, "type": "server_tool_use"}}),
     ];
     for call in calls {
@@ -154,8 +277,10 @@ fn a_call_that_the_provider_runs_is_left_out_of_messages_and_refused_alone() {
 
 #[test]
 fn a_built_in_tool_that_the_program_must_run_is_never_passed_over() {
-    for kind in ["local_shell_call", "computer_call", "shell_call", "apply_patch_call"] {
-        let response = json!({"output": [{"type": kind, "call_id": "c1", "status": "completed", "action": {}}]});
+    for kind in ["local_shell_call", "computer_call", "shell_call", "apply_patch_call", "tool_search_call"] {
+        let response = json!({"output": [
+            {"type": kind, "call_id": "c1", "status": "completed", "action": {}, "execution": "client"},
+        ]});
 
         let calls = read_all(&response).expect("an object");
 

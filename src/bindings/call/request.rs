@@ -22,7 +22,7 @@ use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};
 use crate::call::{ArgumentMode, CallError, CallInfo, Reply, ToolCall};
-use crate::provider::{self, Dialect};
+use crate::provider::{CallType, Dialect};
 use crate::registry::Session;
 use crate::trace::ToolSpan;
 
@@ -313,8 +313,8 @@ fn name_and_input<'py>(block: &Bound<'py, PyDict>) -> PyResult<(Entry<'py>, Entr
     Ok((block.get_item(name_key)?, block.get_item(input_key)?))
 }
 
-/// True if a block with a name and an input is something else than a plain call, by its type: a call that the provider runs,
-/// or a piece of a stream. Nearly all have the type `tool_use` in the first place, or no type.
+/// True if a block with a name and an input may be something else than a plain call, by its type: a call that the provider runs,
+/// a piece of a stream, or something unknown. Nearly all have the type `tool_use` in the first place, or no type.
 #[inline(always)]
 fn has_special_type(block: &Bound<'_, PyDict>) -> PyResult<bool> {
     let py = block.py();
@@ -324,7 +324,8 @@ fn has_special_type(block: &Bound<'_, PyDict>) -> PyResult<bool> {
         return Ok(false);
     }
     let Some(kind) = block.get_item(intern!(py, "type"))? else { return Ok(false) };
-    Ok(kind.cast::<PyString>().is_ok_and(|kind| kind.to_str().is_ok_and(provider::is_special_type)))
+    let is_plain = |kind: &str| matches!(CallType::of(kind), CallType::Plain | CallType::Block);
+    Ok(!kind.is_none() && !kind.cast::<PyString>().is_ok_and(|kind| kind.to_str().is_ok_and(is_plain)))
 }
 
 /// The name and id of a request that has not been read yet, for events and spans.

@@ -39,6 +39,7 @@ use super::call::{make_stub, stub_tool};
 use super::foreign_response::ResponseClass;
 use super::group::{PyToolGroup, groups_by_name};
 use super::host::HostFunctions;
+use super::imported;
 use super::parameters::{
     Omittable, choice, class_name, flag, no_unknown, optional_instance, optional_seconds, optional_text, wrong_type,
 };
@@ -161,6 +162,7 @@ impl PyToolkit {
                           asker=None, sampler=None, error_formatter=None, result_budget=None, tools=())"
     )]
     fn new(arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        imported::prepare_for_failures(arguments.py())?;
         let registry = Registry::default();
         Ok(Self {
             recent: RecentlyAdmitted::new(registry.shared_revision()),

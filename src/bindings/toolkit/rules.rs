@@ -23,23 +23,21 @@ fn known_tool(py: Python<'_>, tool: &PyTool) -> KnownTool {
 }
 
 impl PyToolkit {
-    /// Names in rules that no tool has.
-    fn unknown_names(&self, py: Python<'_>, policy: &Policy) -> Vec<RuleProblem> {
-        let (tools, groups): (Vec<_>, Vec<_>) = self.with_registry(|registry| {
-            let tools = registry.tools().map(|tool| known_tool(py, tool.body.get()));
-            (tools.collect(), registry.group_ids().map(str::to_owned).collect())
+    /// The rules of a policy that never match a tool, or not as they are written: names that no tool has, and values that are not in the
+    /// canonical form that rules see, so that nothing is equal to them.
+    pub(crate) fn check_rules(&self, py: Python<'_>, policy: &Policy) -> PyResult<Vec<RuleProblem>> {
+        let (tools, known, groups) = self.with_registry(|registry| {
+            let tools: Vec<Py<PyTool>> = registry.tools().map(|tool| tool.body.clone_ref(py)).collect();
+            let known: Vec<KnownTool> = tools.iter().map(|tool| known_tool(py, tool.get())).collect();
+            (tools, known, registry.group_ids().map(str::to_owned).collect::<Vec<_>>())
         });
         // A toolkit without tools is not ready to be checked.
-        if tools.is_empty() { Vec::new() } else { policy.check(&tools, &groups) }
-    }
-
-    /// Values in rules that are not in the canonical form that rules see, so that nothing is equal to them.
-    fn unseen_values(&self, py: Python<'_>, policy: &Policy) -> PyResult<Vec<RuleProblem>> {
-        let tools: Vec<Py<PyTool>> =
-            self.with_registry(|registry| registry.tools().map(|tool| tool.body.clone_ref(py)).collect());
-        let mut problems = Vec::new();
+        if tools.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut problems = policy.check(&known, &groups);
         for rule in policy.rules().iter().filter(|rule| rule.operands().next().is_some()) {
-            for tool in tools.iter().filter(|tool| rule.concerns(&known_tool(py, tool.get()))) {
+            for (tool, _) in tools.iter().zip(&known).filter(|(_, known)| rule.concerns(known)) {
                 for (name, value) in rule.operands() {
                     if let Some(seen) = tool.get().plan.canonical(py, name, value)? {
                         problems.extend(RuleProblem::of_value(rule, &tool.get().name, name, value, seen.as_ref()));
@@ -50,34 +48,28 @@ impl PyToolkit {
         Ok(problems)
     }
 
-    /// The rules of a policy that never match a tool, or not as they are written.
-    pub(crate) fn check_rules(&self, py: Python<'_>, policy: &Policy) -> PyResult<Vec<RuleProblem>> {
-        let mut problems = self.unknown_names(py, policy);
-        problems.extend(self.unseen_values(py, policy)?);
-        Ok(problems)
-    }
-
-    /// Logs the names in rules that are unknown so far, once for each state of the rules. It is called when the tools are used, so that
-    /// rules may be written before the tools are registered.
+    /// Logs the problems of rules, once for each state of the rules. It is called when the tools are used, so that rules may be written
+    /// before the tools are registered.
     #[inline]
     pub(crate) fn warn_of_rules(&self, py: Python<'_>) {
         if let Some(policy) = self.permissions(py).get().rules_to_check() {
-            self.log_unknown_names(py, &policy);
+            self.log_problems(py, &policy);
         }
     }
 
     #[cold]
-    fn log_unknown_names(&self, py: Python<'_>, policy: &Policy) {
+    fn log_problems(&self, py: Python<'_>, policy: &Policy) {
         if self.with_registry(|registry| registry.tools().next().is_none()) {
             self.permissions(py).get().forget_check();
         }
-        for problem in self.unknown_names(py, policy) {
-            let text = format!("{problem}; until there is one, the rule does not match");
-            if self.permissions(py).get().is_new_problem(&text)
-                && let Err(error) = log_warning(py, &text)
-            {
-                error.write_unraisable(py, None);
-            }
+        let logged = self.check_rules(py, policy).and_then(|problems| {
+            problems.iter().try_for_each(|problem| {
+                let text = format!("{problem}; until that changes, the rule does not work as it is written");
+                if self.permissions(py).get().is_new_problem(&text) { log_warning(py, &text) } else { Ok(()) }
+            })
+        });
+        if let Err(error) = logged {
+            error.write_unraisable(py, None);
         }
     }
 }

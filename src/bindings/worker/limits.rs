@@ -22,6 +22,9 @@ pub(super) const MAX_THREADS: usize = 1024;
 const MIN_STANDSTILL: Duration = Duration::from_millis(2);
 /// Longest standstill after which a thread is added; and the standstill that is reported, if none can be added.
 pub(super) const MAX_STANDSTILL: Duration = Duration::from_secs(1);
+/// Standstill of all threads after which the jobs that a thread waits for are refused: the tools that use the threads may wait for
+/// these jobs in a way that is not known, such as a thread of their own.
+const ENDLESS_STANDSTILL: Duration = Duration::from_secs(30);
 /// Length of a standstill that counts, in multiples of the last wait for the GIL.
 const GIL_WAIT_FACTOR: u32 = 10;
 /// Number of tools that a report names.
@@ -88,6 +91,10 @@ impl WorkQueue {
 
     pub(super) fn take_all(&mut self) -> Vec<Arc<dyn Work>> {
         std::iter::from_fn(|| self.pop()).collect()
+    }
+
+    fn take_nested(&mut self) -> Vec<Arc<dyn Work>> {
+        std::mem::take(&mut self.nested).into_values().flatten().collect()
     }
 }
 
@@ -240,6 +247,17 @@ impl PoolState {
         wanted.min(by_use).min(self.growth.most_active - self.busy()).min(self.idle + MAX_THREADS - self.threads)
     }
 
+    /// Takes the jobs that no thread will run, if the queue has stood still for this long and no thread can be added.
+    pub(super) fn take_hopeless(&mut self, still: Duration) -> Vec<Arc<dyn Work>> {
+        if self.busy() == 0 {
+            self.queue.take_all()
+        } else if still >= ENDLESS_STANDSTILL && self.idle == 0 && self.threads >= MAX_THREADS {
+            self.queue.take_nested()
+        } else {
+            Vec::new()
+        }
+    }
+
     /// The report of a standstill in which this many jobs are refused.
     pub(super) fn describe(&self, refused: usize) -> String {
         let mut counts = BTreeMap::<String, usize>::new();
@@ -342,7 +360,27 @@ impl Growth {
 
 #[cfg(test)]
 mod tests {
+    use pyo3::prelude::*;
+
     use super::*;
+
+    struct JobOfDepth(usize);
+
+    impl Work for JobOfDepth {
+        fn run(self: Arc<Self>, _: Python<'_>, _: RunningJob) {}
+
+        fn refuse(self: Arc<Self>, _: Python<'_>) {}
+
+        fn abandon(&self, _: Python<'_>) {}
+
+        fn name(&self) -> &'static str {
+            "tool"
+        }
+
+        fn depth(&self) -> usize {
+            self.0
+        }
+    }
 
     fn full(in_use: usize, held_up: usize) -> PoolState {
         PoolState { threads: in_use, held_up, ..PoolState::default() }
@@ -367,6 +405,20 @@ mod tests {
         assert!(!full(MAX_ACTIVE_THREADS, 0).has_room(0));
         assert!(full(MAX_ACTIVE_THREADS, 1).has_room(0));
         assert!(!full(MAX_THREADS, MAX_THREADS).has_room(100));
+    }
+
+    #[test]
+    fn threads_that_may_wait_in_a_way_of_their_own_are_not_waited_for_endlessly() {
+        let hopeless = |threads, held_up, still| {
+            let mut state = full(threads, held_up);
+            [0, 1, 2, 0].map(|depth| state.queue.push(Arc::new(JobOfDepth(depth))));
+            state.take_hopeless(still).iter().map(|work| work.depth()).collect::<Vec<_>>()
+        };
+
+        assert_eq!(hopeless(MAX_THREADS, 0, MAX_STANDSTILL), []);
+        assert_eq!(hopeless(MAX_THREADS - 1, 0, ENDLESS_STANDSTILL), []);
+        assert_eq!(hopeless(MAX_THREADS, 0, ENDLESS_STANDSTILL), [1, 2]);
+        assert_eq!(hopeless(MAX_THREADS, MAX_THREADS, MAX_STANDSTILL), [2, 1, 0, 0]);
     }
 
     #[test]

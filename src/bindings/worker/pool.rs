@@ -445,20 +445,22 @@ impl Pool {
                 for _ in 0..state.workers_to_add() {
                     self.add_worker(workers, &mut state);
                 }
-                if state.waking == 0 && state.growth.stands_still() >= MAX_STANDSTILL {
-                    state = self.end_standstill(workers, state);
+                let still = state.growth.stands_still();
+                if state.waking == 0 && still >= MAX_STANDSTILL {
+                    state = self.end_standstill(workers, state, still);
                 }
             }
         }
     }
 
-    /// Reports a standstill, and refuses the work in the queue if every thread waits or is lost.
+    /// Reports a standstill, and refuses the work in the queue that no thread will run.
     fn end_standstill<'a>(
         &'a self,
         workers: &'static Workers,
         mut state: MutexGuard<'a, PoolState>,
+        still: Duration,
     ) -> MutexGuard<'a, PoolState> {
-        let refused = if state.busy() == 0 { state.queue.take_all() } else { Vec::new() };
+        let refused = state.take_hopeless(still);
         let report = state.growth.report().then(|| state.describe(refused.len()));
         if refused.is_empty() && report.is_none() {
             return state;

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use rmcp::RoleClient;
 use rmcp::model::{ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, ServerNotification, ServerRequest};
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
@@ -46,13 +47,12 @@ impl Service<RoleClient> for Answerer {
         let is_for_call = matches!(method, "elicitation/create" | "sampling/createMessage");
         let answer = if is_for_call {
             let _open = self.open.try_acquire().map_err(|_| refused("too many requests are open"))?;
-            let call = self.routes.call_of(context.extensions.get::<InboundStreamOrigin>()).map_err(unrouted)?;
-            if !call.admit_requests(1) {
-                return Err(refused("the call has asked for too many answers"));
-            }
+            let calls = self.routes.admit(context.extensions.get::<InboundStreamOrigin>()).map_err(unrouted)?;
+            let call = calls.last().ok_or_else(|| unrouted(Unrouted::NoCall))?;
+            let over = join_all(calls.iter().map(|call| call.over.cancelled()));
             tokio::select! {
-                answer = answer(method, params, &call, self.sampler.as_ref()) => answer,
-                () = call.over.cancelled() => Err(refused("the call has ended")),
+                answer = answer(method, params, call, self.sampler.as_ref()) => answer,
+                _ = over => Err(refused("the call has ended")),
                 () = self.routes.lost.cancelled() => Err(refused("the connection has ended")),
                 () = context.ct.cancelled() => Err(refused("the request was cancelled")),
             }
@@ -173,5 +173,6 @@ fn unrouted(reason: Unrouted) -> ErrorData {
         Unrouted::Ambiguous => {
             "calls of several callers are in progress, and the request does not say to which it belongs"
         }
+        Unrouted::TooMany => "the call has asked for too many answers",
     })
 }

@@ -14,13 +14,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::answer;
 use super::connection::{CLOSED, Connection, Failure, PendingAnswer};
-use super::content::{failed, response};
-use super::message::{self, MAX_TREE, member_count, outline, weight_of_object};
+use super::content::{answered, failed, response};
+use super::message;
 use super::routes::CallSlot;
 use super::shared::Shared;
 use super::tools::Entry;
 use super::{CallOptions, redefined};
 use crate::call::{ChunkMode, Reply, ToolResponse};
+use crate::mcp::outline::{MAX_TREE, member_count, outline, weight_of_object};
 use crate::native::{ToolContext, ToolError};
 
 /// Maximum number of times that a server may ask for more input before it gives a result.
@@ -247,7 +248,7 @@ impl Call {
     fn failed(&mut self, connection: &Arc<Connection>, failure: Failure) -> Option<ToolResponse> {
         let server = &self.shared.name;
         Some(match failure {
-            Failure::Answered(error) => failed(error.message.into_owned()),
+            Failure::Answered(error) => answered(error.message.into_owned()),
             Failure::Refused(reason) => failed(format!("MCP server `{server}`: {reason}")),
             Failure::Lost(reason) => {
                 self.shared.lost(connection, &reason);

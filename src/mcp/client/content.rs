@@ -4,12 +4,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::message::{self, MAX_DEPTH, MAX_TREE, compact, outline};
+use super::message;
 use super::tools::Entry;
 use crate::call::{Code, LateMetadata, Reply, STRUCTURED_CONTENT, ToolResponse};
+use crate::json::text::push_string;
+use crate::mcp::outline::{MAX_TREE, compact, outline};
 
 /// The largest weight of structured content that is checked against a schema.
 const MAX_CHECKED: usize = 2 * MAX_TREE;
+
+/// The largest number of content blocks.
+const MAX_BLOCKS: usize = 20_000;
+/// The longest message of an error that a model gets, in characters.
+const MAX_ERROR: usize = 4_000;
 
 /// Converts a `CallToolResult`, which is JSON text.
 ///
@@ -18,8 +25,7 @@ const MAX_CHECKED: usize = 2 * MAX_TREE;
 pub(super) fn response(server: &str, result: &str, entry: Option<&Entry>, raw: bool) -> ToolResponse {
     let names = ["content", "structuredContent", "isError", "_meta"];
     let found = outline(result, names);
-    if found.depth > MAX_DEPTH {
-        let reason = format!("it is nested more than {MAX_DEPTH} levels deep");
+    if let Some(reason) = found.problem() {
         return failed(format!("MCP server `{server}` sent an invalid result: {reason}"));
     }
     let [content, structured, is_error, meta] = found.members;
@@ -34,6 +40,10 @@ pub(super) fn response(server: &str, result: &str, entry: Option<&Entry>, raw: b
         (None, Some(structured)) if structured.starts_with('{') => Vec::new(),
         _ => return failed(format!("MCP server `{server}` sent an invalid result")),
     };
+    if items.len() > MAX_BLOCKS {
+        let reason = format!("it has more than {MAX_BLOCKS} content blocks");
+        return failed(format!("MCP server `{server}` sent an invalid result: {reason}"));
+    }
     let is_error = is_error == Some("true");
     let schema = entry.filter(|entry| !is_error && entry.definition.output_schema.is_some());
     if let Some(problem) = schema.and_then(|entry| problem_of(structured, entry)) {
@@ -45,7 +55,7 @@ pub(super) fn response(server: &str, result: &str, entry: Option<&Entry>, raw: b
     let mut content: Vec<Value> = items.into_iter().map(block).collect();
     if content.is_empty() {
         match structured {
-            Some(structured) => content.push(text(plain(structured))),
+            Some(structured) => content.push(text(compact(structured))),
             None if is_error => return failed(format!("MCP server `{server}`: the tool failed without a message")),
             None => {}
         }
@@ -80,17 +90,22 @@ pub(super) fn failed(message: String) -> ToolResponse {
     ToolResponse::replying(&Reply::McpFailed { message })
 }
 
+/// The response to an error that was the answer. The metadata has a long message whole.
+pub(super) fn answered(message: String) -> ToolResponse {
+    let Some((end, _)) = message.char_indices().nth(MAX_ERROR) else { return failed(message) };
+    let mut response = failed(format!("{}… (cut, {} bytes in all)", &message[..end], message.len()));
+    let mut whole = String::new();
+    push_string(&mut whole, &message);
+    response.late.insert("error", whole.into());
+    response
+}
+
 /// The first problem of structured content that has to fit a schema.
 fn problem_of(structured: Option<&str>, entry: &Entry) -> Option<String> {
     match structured.map(|structured| message::parse::<Value>(structured, MAX_CHECKED)).transpose() {
         Ok(structured) => entry.problem_of(structured.as_ref()),
         Err(reason) => Some(format!("it cannot be checked: {reason}")),
     }
-}
-
-/// JSON as a model reads it, without spaces and escapes that it does not need.
-fn plain(json: &str) -> String {
-    message::parse::<Value>(json, MAX_TREE).map_or_else(|_| compact(json), |value| value.to_string())
 }
 
 /// Converts one item. An item of an unknown type becomes its JSON text, so that nothing is dropped.
@@ -198,6 +213,44 @@ mod tests {
         let response = response("s", &result.to_string(), None, true).with_late_metadata();
 
         assert_eq!(response.metadata.unwrap()["value"], result);
+    }
+
+    #[test]
+    fn structured_content_that_is_shown_has_no_escapes_that_it_does_not_need() {
+        let result = r#"{"content": [], "structuredContent": {"\u00e9\n": "a\/b \"\ud83d\ude00\"", "n": [1.50, -0]}}"#;
+
+        assert_eq!(response("s", result, None, false).text(), r#"{"é\n":"a/b \"😀\"","n":[1.50,-0]}"#);
+    }
+
+    #[test]
+    fn a_result_with_a_number_that_python_cannot_read_is_an_error() {
+        for place in ["structuredContent", "_meta"] {
+            let result = format!(r#"{{"content": [], "{place}": {{"n": {}}}}}"#, "1".repeat(5000));
+
+            let response = response("s", &result, None, false);
+
+            assert_eq!(response.code, Some(Code::Failed));
+            assert!(response.text().contains("4300 digits") && response.late.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_result_has_a_limited_number_of_blocks() {
+        let result = |count: usize| json!({"content": vec![json!({"type": "text", "text": ""}); count]});
+
+        assert_eq!(converted(result(MAX_BLOCKS)).content.len(), MAX_BLOCKS);
+        assert!(converted(result(MAX_BLOCKS + 1)).text().contains("more than 20000 content blocks"));
+    }
+
+    #[test]
+    fn a_long_error_is_cut_and_the_metadata_has_it_whole() {
+        let message = "é\"".repeat(10_000);
+
+        let response = answered(message.clone());
+
+        assert!(response.text().contains("30000 bytes") && response.text().len() < 3 * MAX_ERROR);
+        assert_eq!(response.with_late_metadata().metadata, Some(json!({"error": message})));
+        assert!(answered("short".to_owned()).late.is_empty());
     }
 
     #[test]

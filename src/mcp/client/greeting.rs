@@ -17,9 +17,10 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::http::text_of;
-use super::message::{self, MAX_TREE, text_of_result};
+use super::message::{self, text_of_result};
 use super::routes::Tap;
 use super::{ClientOptions, ServerInfo};
+use crate::mcp::outline::MAX_TREE;
 
 /// The ids of the greeting. rmcp counts from 0.
 pub(super) const DISCOVER_ID: RequestId = RequestId::Number(2_000_000_001);

@@ -480,15 +480,12 @@ fn read_answer(request: &JsonRpcRequest<ClientRequest>, body: &[u8]) -> Result<S
         };
         let is_own = |id: RequestId| id == request.id || numeric(&id).as_ref() == Some(&request.id);
         if id.is_none_or(is_own) {
-            return Ok(for_rmcp(message, matches!(request.request, ClientRequest::CallToolRequest(_))));
+            let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
+            // rmcp's transport needs nothing of the answer to a call, and the type of others.
+            return Ok(if is_call { message } else { typed(message) });
         }
     }
     Err(reason)
-}
-
-/// A message as rmcp's transport needs it: of the answer to a call nothing, of others the type.
-fn for_rmcp(message: ServerJsonRpcMessage, is_call: bool) -> ServerJsonRpcMessage {
-    if is_call { message } else { typed(message) }
 }
 
 /// Reads the messages of an event, and writes them as rmcp reads them. The event may be of the response to a request.
@@ -503,11 +500,7 @@ fn read_event(data: &str, routes: &Routes, request: Option<&RequestId>) -> Vec<S
     };
     let read = message::read(data.as_bytes(), EncodingErrors::Replace).into_iter();
     let messages = read.filter_map(|read| read.map_or_else(passed, Some));
-    let written = messages.filter_map(|message| {
-        let is_call = matches!(&message, JsonRpcMessage::Response(answer) if routes.is_call(&answer.id));
-        serde_json::to_string(&for_rmcp(message, is_call)).ok()
-    });
-    written.collect()
+    messages.filter_map(|message| serde_json::to_string(&typed(routes.keep_answer(message))).ok()).collect()
 }
 
 fn media_type(response: &Response) -> String {

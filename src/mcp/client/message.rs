@@ -5,32 +5,23 @@
 //! reads it: a list tool by tool, structured content only when the program asks for it.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use memchr::memchr2;
 use rmcp::model::{CustomResult, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult};
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::EncodingErrors;
 use crate::json::text::without_lone_surrogates;
+use crate::mcp::outline::{TOO_MANY_VALUES, Token, elements, outline, tokens};
 
 /// The largest weight of a message, which is that of the Python objects of its values: a million numbers fit.
 const MAX_WEIGHT: usize = 40 << 20;
 /// The largest weight of a message that is no result: several trees are made of one.
 const MAX_PARSED: usize = 2 << 20;
-/// The largest weight of values that a tree is made of, which takes up to four times as much.
-pub(super) const MAX_TREE: usize = 8 << 20;
-/// The number of levels up to which a value can be parsed.
-pub(super) const MAX_DEPTH: usize = 127;
+/// The largest number of messages in a batch.
+const MAX_BATCH: usize = 10_000;
 /// The number of levels up to which a message is taken for one: a list may have one tool that is nested too deep.
 const MAX_LEVELS: usize = 50_000;
-
-/// The weights of values: approximate sizes of Python objects.
-const SCALAR: usize = 32;
-const KEY: usize = 48;
-const ARRAY: usize = 96;
-const OBJECT: usize = 224;
 
 /// A message that cannot be read.
 #[derive(Debug, PartialEq)]
@@ -63,39 +54,45 @@ pub(super) fn read(bytes: &[u8], errors: EncodingErrors) -> Vec<Result<ServerJso
             return vec![Err(envelope.unreadable("it has bytes that are not UTF-8"))];
         }
     };
+    let mut room = Room { all: MAX_WEIGHT, parsed: MAX_PARSED };
     if !text.trim_start().starts_with('[') {
-        return vec![read_one(&text)];
+        return vec![read_one(&text, &mut room)];
     }
-    let weight = outline(&text, []).weight;
-    if weight > MAX_PARSED {
-        return vec![Err(Unreadable { reason: TOO_MANY_VALUES.to_owned(), kind: UnreadableKind::Other })];
+    let mut batch = elements(&text);
+    let mut messages: Vec<_> = batch.by_ref().take(MAX_BATCH).map(|text| read_one(text, &mut room)).collect();
+    if batch.next().is_some() {
+        let reason = format!("it is a batch of more than {MAX_BATCH} messages");
+        messages.push(Err(Unreadable { reason, kind: UnreadableKind::Other }));
     }
-    elements(&text).map(read_one).collect()
+    messages
 }
 
-const TOO_MANY_VALUES: &str = "it has too many values";
+/// The weights that the messages of a line or a body may still have.
+struct Room {
+    all: usize,
+    parsed: usize,
+}
 
-fn read_one(text: &str) -> Result<ServerJsonRpcMessage, Unreadable> {
-    let text: &str = &sound(text);
+fn read_one(text: &str, room: &mut Room) -> Result<ServerJsonRpcMessage, Unreadable> {
     let found = outline(text, ENVELOPE);
     let envelope = Envelope::new(found.members);
     if found.depth > MAX_LEVELS {
         return Err(envelope.unreadable(&format!("it is nested more than {MAX_LEVELS} levels deep")));
     }
-    if found.weight > MAX_WEIGHT {
-        return Err(envelope.unreadable(TOO_MANY_VALUES));
-    }
+    room.all = room.all.checked_sub(found.weight).ok_or_else(|| envelope.unreadable(TOO_MANY_VALUES))?;
     if !found.is_whole || envelope.version != Some("\"2.0\"") {
         return Err(envelope.unreadable("it is not a message of JSON-RPC 2.0"));
     }
     if let (None, Some(result), Some(id)) = (envelope.method, envelope.result, envelope.id()) {
-        return match serde_json::from_str::<IgnoredAny>(result) {
-            Ok(_) => Ok(JsonRpcMessage::response(text_result(result.to_owned()), id)),
+        let result = sound(result).into_owned();
+        return match serde_json::from_str::<IgnoredAny>(&result) {
+            Ok(_) => Ok(JsonRpcMessage::response(text_result(result), id)),
             Err(error) => Err(envelope.unreadable(&format!("its result is not JSON: {error}"))),
         };
     }
-    let message = parse::<Value>(text, MAX_PARSED).map_err(|reason| envelope.unreadable(&reason))?;
-    message_of(message).ok_or_else(|| envelope.unreadable("it is not a message of the protocol"))
+    let message = parse::<Value>(&sound(text), room.parsed).map_err(|reason| envelope.unreadable(&reason))?;
+    room.parsed = room.parsed.saturating_sub(found.weight);
+    message_of(message, envelope.error).ok_or_else(|| envelope.unreadable("it is not a message of the protocol"))
 }
 
 /// The members of a message that decide what it is.
@@ -118,19 +115,24 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(self.id?).ok()
     }
 
+    fn is_answer(&self) -> bool {
+        self.result.is_some() || self.error.is_some()
+    }
+
     fn unreadable(&self, reason: &str) -> Unreadable {
         let method = self.method.and_then(|method| serde_json::from_str(method).ok());
         let kind = match (method, self.id()) {
             (Some(method), Some(id)) => UnreadableKind::Request(id, method),
-            (None, id) if self.result.is_some() || self.error.is_some() => UnreadableKind::Answer(id),
+            // Lines of a log have such members too.
+            (None, id) if self.is_answer() && (self.version.is_some() || id.is_some()) => UnreadableKind::Answer(id),
             _ => UnreadableKind::Other,
         };
         Unreadable { reason: reason.to_owned(), kind }
     }
 }
 
-/// Reads a message that is not a result.
-fn message_of(value: Value) -> Option<ServerJsonRpcMessage> {
+/// Reads a message that is not a result, with the text of its error.
+fn message_of(value: Value, error_text: Option<&str>) -> Option<ServerJsonRpcMessage> {
     let Value::Object(mut entries) = value else { return None };
     if entries.contains_key("method") {
         return serde_json::from_value(Value::Object(entries)).ok();
@@ -138,17 +140,17 @@ fn message_of(value: Value) -> Option<ServerJsonRpcMessage> {
     let id = entries.remove("id").and_then(|id| serde_json::from_value::<RequestId>(id).ok());
     // An answer that says nothing is still the end of its request.
     let error = match (entries.remove("error"), &id) {
-        (Some(error), _) => serde_json::from_value(error.clone()).unwrap_or_else(|_| invalid_answer(&error)),
-        (None, Some(_)) => invalid_answer(&Value::Null),
+        (Some(error), _) => serde_json::from_value(error).unwrap_or_else(|_| invalid_answer(error_text)),
+        (None, Some(_)) => invalid_answer(None),
         (None, None) => return None,
     };
     Some(JsonRpcMessage::error(error, id))
 }
 
 /// The error of an answer that has neither a result nor a valid error.
-fn invalid_answer(error: &Value) -> ErrorData {
+fn invalid_answer(error: Option<&str>) -> ErrorData {
     const SHOWN: usize = 300;
-    let error: String = error.to_string().chars().take(SHOWN).collect();
+    let error: String = error.unwrap_or("null").chars().take(SHOWN).collect();
     ErrorData::internal_error(format!("the server sent an invalid answer, with the error {error}"), None)
 }
 
@@ -191,122 +193,10 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str, max_weight: usize) -> Resul
     if found.weight > max_weight {
         return Err(TOO_MANY_VALUES.to_owned());
     }
-    if found.depth > MAX_DEPTH {
-        return Err(format!("it is nested more than {MAX_DEPTH} levels deep"));
+    if let Some(problem) = found.problem() {
+        return Err(problem);
     }
     serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
-}
-
-/// The approximate size of a value, by the same weights as that of a text, with its strings.
-pub(super) fn weight_of(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => SCALAR,
-        Value::String(text) => SCALAR + text.len(),
-        Value::Array(items) => ARRAY + items.iter().map(weight_of).sum::<usize>(),
-        Value::Object(entries) => weight_of_object(entries),
-    }
-}
-
-/// The same of an object.
-pub(super) fn weight_of_object(entries: &Map<String, Value>) -> usize {
-    let entries = entries.iter().map(|(name, value)| KEY + name.len() + weight_of(value));
-    OBJECT + entries.sum::<usize>()
-}
-
-/// The result of a scan of JSON text, which need not be valid.
-pub(super) struct Outline<'a, const N: usize> {
-    /// The texts of members of the outermost object, in the order of the names that were asked for.
-    pub(super) members: [Option<&'a str>; N],
-    pub(super) weight: usize,
-    pub(super) depth: usize,
-    /// True if the text is one object, closed at its end.
-    is_whole: bool,
-}
-
-/// Scans a text for the members of its outermost object.
-pub(super) fn outline<'a, const N: usize>(text: &'a str, names: [&str; N]) -> Outline<'a, N> {
-    let mut members = [None; N];
-    let (mut weight, mut depth, mut deepest, mut is_whole) = (0, 0_usize, 0, false);
-    // The member that is being scanned: its place among the names, and the start of its value.
-    let mut open: Option<(usize, usize)> = None;
-    let mut last_text: Option<Range<usize>> = None;
-    for (token, place) in tokens(text) {
-        if depth == 1 && matches!(token, Token::Comma | Token::Close(_)) {
-            if let Some((member, start)) = open.take() {
-                members[member] = Some(text[start..place.start].trim());
-            }
-        }
-        is_whole = depth == 1 && token == Token::Close(b'}');
-        match token {
-            Token::Open(bracket) => {
-                weight += if bracket == b'[' { ARRAY } else { OBJECT };
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            Token::Close(_) => depth = depth.saturating_sub(1),
-            Token::Colon => {
-                // The text before it was a name.
-                weight += KEY - SCALAR;
-                if depth == 1
-                    && open.is_none()
-                    && let Some(name) = last_text.clone()
-                    && let Some(member) = names.iter().position(|known| *known == &text[name.start + 1..name.end - 1])
-                {
-                    open = Some((member, place.end));
-                }
-            }
-            Token::Text | Token::Scalar => weight += SCALAR,
-            Token::Comma => {}
-        }
-        last_text = (token == Token::Text && place.len() > 1).then_some(place);
-    }
-    // The rest of a text that was cut off.
-    if let Some((member, start)) = open {
-        members[member] = Some(text[start..].trim());
-    }
-    let is_whole = is_whole && text.trim_start().starts_with('{');
-    Outline { members, weight, depth: deepest, is_whole }
-}
-
-/// The elements of the outermost array of a text.
-pub(super) fn elements(text: &str) -> impl Iterator<Item = &str> {
-    let (mut depth, mut start) = (0_usize, None);
-    tokens(text).filter_map(move |(token, place)| {
-        let ends = depth == 1 && matches!(token, Token::Comma | Token::Close(_));
-        let element = if ends { start.take().map(|start: usize| text[start..place.start].trim()) } else { None };
-        if depth == 1 && !ends && start.is_none() {
-            start = Some(place.start);
-        }
-        match token {
-            Token::Open(_) => depth += 1,
-            Token::Close(_) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        element
-    })
-}
-
-/// The number of members of the outermost object of a text.
-pub(super) fn member_count(text: &str) -> usize {
-    let mut depth = 0_usize;
-    let is_member = |(token, _): &(Token, Range<usize>)| {
-        match token {
-            Token::Open(_) => depth += 1,
-            Token::Close(_) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        *token == Token::Colon && depth == 1
-    };
-    tokens(text).filter(is_member).count()
-}
-
-/// The text without white space between its values.
-pub(super) fn compact(text: &str) -> String {
-    let mut compact = String::with_capacity(text.len());
-    for (_, place) in tokens(text) {
-        compact.push_str(&text[place]);
-    }
-    compact
 }
 
 /// JSON text in which numbers that JSON does not have are null, and halves of characters are replaced. Programs write both.
@@ -329,60 +219,10 @@ fn sound(text: &str) -> Cow<'_, str> {
     Cow::Owned(sound)
 }
 
-/// A part of JSON text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token {
-    Open(u8),
-    Close(u8),
-    Comma,
-    Colon,
-    Text,
-    /// A number or a word.
-    Scalar,
-}
-
-/// The tokens of a text and their places. Every text has some; the last one may be cut off.
-fn tokens(text: &str) -> impl Iterator<Item = (Token, Range<usize>)> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        at += bytes.get(at..)?.iter().position(|byte| !byte.is_ascii_whitespace())?;
-        let start = at;
-        let token = match bytes[at] {
-            bracket @ (b'[' | b'{') => Token::Open(bracket),
-            bracket @ (b']' | b'}') => Token::Close(bracket),
-            b',' => Token::Comma,
-            b':' => Token::Colon,
-            b'"' => Token::Text,
-            _ => Token::Scalar,
-        };
-        at = match token {
-            Token::Text => end_of_text(bytes, at + 1),
-            Token::Scalar => {
-                let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"[]{},:\"".contains(byte);
-                bytes[at..].iter().position(is_end).map_or(bytes.len(), |length| at + length)
-            }
-            _ => at + 1,
-        };
-        Some((token, start..at))
-    })
-}
-
-/// The end of a string that begins before `at`.
-fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::outline::MAX_TREE;
 
     fn one(text: &str) -> Result<ServerJsonRpcMessage, Unreadable> {
         read(text.as_bytes(), EncodingErrors::Replace).pop().unwrap()
@@ -420,6 +260,8 @@ mod tests {
                 UnreadableKind::Request(RequestId::Number(7), "ping".to_owned()),
             ),
             ("INFO result", UnreadableKind::Other),
+            (r#"{"level":"warn","error":"cache miss"}"#, UnreadableKind::Other),
+            (r#"INFO {"result": 5}"#, UnreadableKind::Other),
             (r#"{"jsonrpc": "#, UnreadableKind::Other),
             ("\"", UnreadableKind::Other),
         ];
@@ -456,13 +298,30 @@ mod tests {
     }
 
     #[test]
-    fn elements_and_compact_text_are_found_without_a_tree() {
-        let text = r#" [ {"a": [1, 2]} , "b,c" ,[] ,-1.5 ] "#;
+    fn the_answers_of_a_batch_have_the_limits_of_one_answer_together() {
+        let answer = |id: usize, count: usize| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"a":[{}0]}}}}"#, "0,".repeat(count))
+        };
+        let batch = |answers: &[String]| read(format!("[{}]", answers.join(",")).as_bytes(), EncodingErrors::Replace);
 
-        assert_eq!(elements(text).collect::<Vec<_>>(), [r#"{"a": [1, 2]}"#, "\"b,c\"", "[]", "-1.5"]);
-        assert_eq!(compact(text), r#"[{"a":[1,2]},"b,c",[],-1.5]"#);
-        assert_eq!(elements("[]").count() + elements("7").count(), 0);
-        assert_eq!(member_count(r#"{"a": {"b": 1}, "c:": [{"d": 2}]}"#), 2);
+        let large = batch(&[answer(1, 100_000), answer(2, 800_000), answer(3, 800_000), answer(4, 7)]);
+        let long = batch(&vec!["7".to_owned(); 100_000]);
+
+        let kinds: Vec<_> = large.into_iter().map(|read| read.map_err(|unreadable| unreadable.kind).err()).collect();
+        assert_eq!(kinds, [None, None, Some(UnreadableKind::Answer(Some(RequestId::Number(3)))), None]);
+        assert_eq!(long.len(), MAX_BATCH + 1);
+        assert!(long.last().unwrap().as_ref().unwrap_err().reason.contains("batch"));
+    }
+
+    #[test]
+    fn numbers_that_python_cannot_read_are_refused_and_long_ones_are_heavy() {
+        let parsed = |number: String| parse::<Value>(&format!("[{number}]"), MAX_TREE);
+        let many =
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":[{}0]}}"#, format!("{},", "1".repeat(4000)).repeat(3000));
+
+        assert!(parsed("1".repeat(4301)).unwrap_err().contains("4300 digits"));
+        assert!(parsed("1".repeat(4300)).is_ok() && parsed(format!("-{}", "1".repeat(4300))).is_ok());
+        assert!(one(&many).unwrap_err().reason.contains("too many values"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use rmcp::RoleClient;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientResult, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
     ProgressNotificationParam, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification, ServerRequest,
+    ServerResult,
 };
 use rmcp::service::InboundStreamOrigin;
 use rmcp::transport::Transport;
@@ -45,7 +46,9 @@ pub(super) struct CallSlot {
     reported: Notify,
     /// Cancelled when the call has ended: open questions of the server are abandoned.
     pub(super) over: CancellationToken,
-    /// Number of questions and model requests that the server may still send.
+    /// Number of questions and model requests that the server may send.
+    max_requests: usize,
+    /// Number of those that it may still send and that name this call.
     requests_left: AtomicUsize,
     /// Cancelled when the server has sent more: the call ends.
     pub(super) overdrawn: CancellationToken,
@@ -58,12 +61,13 @@ impl CallSlot {
             reports: Mutex::default(),
             reported: Notify::new(),
             over: CancellationToken::new(),
+            max_requests,
             requests_left: AtomicUsize::new(max_requests),
             overdrawn: CancellationToken::new(),
         })
     }
 
-    /// Counts questions and model requests of the server; false, and the end of the call, if they are more than it may send.
+    /// Counts questions and model requests that name this call; false, and the end of the call, if they are too many.
     pub(super) fn admit_requests(&self, count: usize) -> bool {
         let left = |left: usize| left.checked_sub(count);
         let is_admitted = self.requests_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, left).is_ok();
@@ -126,12 +130,20 @@ struct Pending {
     inbound: HashSet<RequestId>,
     /// Number of requests ever sent, which orders them.
     sent: u64,
+    /// Number of questions that named no call.
+    questions: usize,
+    /// Number of those that the calls in flight have sent at least.
+    open_questions: usize,
 }
 
 struct PendingRequest {
     number: u64,
     token: Option<ProgressToken>,
     call: Option<Arc<CallSlot>>,
+    /// Number of questions that named no call before this request.
+    questions_before: usize,
+    /// The answer, if it has come and not passed the [`Tap`] yet.
+    answer: Option<ServerJsonRpcMessage>,
     /// The time at which an answer came that could not be read, and the reason.
     doubt: Option<(Instant, String)>,
 }
@@ -142,15 +154,28 @@ impl Pending {
         if let (Some(token), Some(call)) = (&token, &call) {
             self.tokens.insert(token.clone(), Arc::clone(call));
         }
-        self.requests.insert(id, PendingRequest { number: self.sent, token, call, doubt: None });
+        let (number, questions_before) = (self.sent, self.questions);
+        let request = PendingRequest { number, token, call, questions_before, answer: None, doubt: None };
+        self.requests.insert(id, request);
     }
 
-    fn remove(&mut self, id: &RequestId) -> bool {
-        let Some(request) = self.requests.remove(id) else { return false };
+    fn remove(&mut self, id: &RequestId) -> Option<PendingRequest> {
+        let request = self.requests.remove(id)?;
         if let Some(token) = &request.token {
             self.tokens.remove(token);
         }
-        true
+        if let Some(call) = &request.call {
+            // The call has sent so many questions at most. The others must be of those that are still in flight.
+            let most = (self.questions - request.questions_before).min(call.max_requests);
+            self.open_questions = self.open_questions.saturating_sub(most);
+        }
+        Some(request)
+    }
+
+    /// The id of the request that an answer names: some servers send numbers back as text.
+    fn named(&self, id: &RequestId) -> Option<RequestId> {
+        let ids = [Some(id.clone()), numeric(id)];
+        ids.into_iter().flatten().find(|id| self.requests.contains_key(id))
     }
 }
 
@@ -159,6 +184,8 @@ impl Pending {
 pub(super) enum Unrouted {
     NoCall,
     Ambiguous,
+    /// The server has sent more than it may.
+    TooMany,
 }
 
 impl Routes {
@@ -191,25 +218,53 @@ impl Routes {
         lock(&self.pending).remove(id);
     }
 
-    /// The call that a request of the server belongs to: by the stream on which it arrived, otherwise the newest call if all
-    /// calls in flight have the same caller and session.
-    pub(super) fn call_of(&self, origin: Option<&InboundStreamOrigin>) -> Result<Arc<CallSlot>, Unrouted> {
-        let requests = &lock(&self.pending).requests;
+    /// Counts a request of the server, and finds the calls that it may belong to, the newest one last: that of the stream on
+    /// which it arrived, otherwise all calls in flight if they have the same caller and session.
+    ///
+    /// Together these calls may have as many requests as each of them alone.
+    pub(super) fn admit(&self, origin: Option<&InboundStreamOrigin>) -> Result<Vec<Arc<CallSlot>>, Unrouted> {
+        let mut pending = lock(&self.pending);
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
-            return requests.get(id).and_then(|request| request.call.clone()).ok_or(Unrouted::NoCall);
+            let call = pending.requests.get(id).and_then(|request| request.call.clone()).ok_or(Unrouted::NoCall)?;
+            return if call.admit_requests(1) { Ok(vec![call]) } else { Err(Unrouted::TooMany) };
         }
-        let mut calls: Vec<(u64, &Arc<CallSlot>)> =
-            requests.values().filter_map(|request| Some((request.number, request.call.as_ref()?))).collect();
+        let numbered = pending.requests.values().filter_map(|request| Some((request.number, request.call.clone()?)));
+        let mut calls: Vec<(u64, Arc<CallSlot>)> = numbered.collect();
         calls.sort_by_key(|(number, _)| *number);
-        let (_, newest) = calls.last().ok_or(Unrouted::NoCall)?;
+        let calls: Vec<Arc<CallSlot>> = calls.into_iter().map(|(_, call)| call).collect();
+        let newest = calls.last().ok_or(Unrouted::NoCall)?;
         let identity = |call: &CallSlot| (call.context.caller.clone(), call.context.session.clone());
-        let same = calls.iter().all(|(_, call)| identity(call) == identity(newest));
-        if same { Ok(Arc::clone(newest)) } else { Err(Unrouted::Ambiguous) }
+        if calls.iter().any(|call| identity(call) != identity(newest)) {
+            return Err(Unrouted::Ambiguous);
+        }
+        let limit = calls.iter().fold(0_usize, |limit, call| limit.saturating_add(call.max_requests));
+        if pending.open_questions >= limit {
+            calls.iter().for_each(|call| call.overdrawn.cancel());
+            return Err(Unrouted::TooMany);
+        }
+        pending.questions += 1;
+        pending.open_questions += 1;
+        Ok(calls)
     }
 
-    /// True if a request is the call of a tool.
-    pub(super) fn is_call(&self, id: &RequestId) -> bool {
-        lock(&self.pending).requests.get(id).is_some_and(|request| request.call.is_some())
+    /// Keeps the answer to a call until it passes the [`Tap`], and returns a short one in its place: rmcp's transport reads an
+    /// event once more, type by type.
+    pub(super) fn keep_answer(&self, answer: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+        let id = match &answer {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let mut pending = lock(&self.pending);
+        let Some((id, named)) = id.and_then(|id| Some((id.clone(), pending.named(id)?))) else { return answer };
+        match pending.requests.get_mut(&named) {
+            Some(request) if request.call.is_some() => {
+                // The first answer counts.
+                request.answer.get_or_insert(answer);
+                JsonRpcMessage::response(ServerResult::empty(()), id)
+            }
+            _ => answer,
+        }
     }
 
     /// Forgets a request of the server that is not answered.
@@ -245,7 +300,7 @@ impl Routes {
             let mut calls = pending.requests.iter().filter(|(_, request)| request.call.is_some()).map(|(id, _)| id);
             calls.next().filter(|_| calls.next().is_none()).cloned()
         });
-        let id = id.map(|id| if pending.requests.contains_key(&id) { id } else { numeric(&id).unwrap_or(id) });
+        let id = id.and_then(|id| pending.named(&id));
         match id.and_then(|id| pending.requests.get_mut(&id)) {
             Some(request) => request.doubt = Some((at, reason)),
             None => *lock(&self.unreadable) = Some((at, reason)),
@@ -305,14 +360,11 @@ impl Routes {
     /// at once.
     fn received(&self, message: ServerJsonRpcMessage) -> Received {
         let for_rmcp = match &message {
-            JsonRpcMessage::Response(response) => self.answered(&response.id),
-            JsonRpcMessage::Error(error) => {
-                let is_answer = error.id.as_ref().is_some_and(|id| self.answered(id));
-                if error.id.is_none() {
-                    self.strays.add();
-                }
-                is_answer
-            }
+            JsonRpcMessage::Response(response) => match self.answered(Some(&response.id)) {
+                Some(PendingRequest { answer: Some(kept), .. }) => return Received::ForRmcp(kept),
+                request => request.is_some(),
+            },
+            JsonRpcMessage::Error(error) => self.answered(error.id.as_ref()).is_some(),
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => {
                     let call = lock(&self.pending).tokens.get(&progress.params.progress_token).cloned();
@@ -357,15 +409,15 @@ impl Routes {
         if for_rmcp { Received::ForRmcp(message) } else { Received::Handled }
     }
 
-    /// Removes the request that an answer belongs to; false if there is none.
-    fn answered(&self, id: &RequestId) -> bool {
+    /// Removes the request that an answer belongs to.
+    fn answered(&self, id: Option<&RequestId>) -> Option<PendingRequest> {
         let mut pending = lock(&self.pending);
-        let found = pending.remove(id) || numeric(id).is_some_and(|number| pending.remove(&number));
+        let request = id.and_then(|id| pending.named(id)).and_then(|id| pending.remove(&id));
         drop(pending);
-        if !found {
+        if request.is_none() {
             self.strays.add();
         }
-        found
+        request
     }
 }
 
@@ -469,20 +521,76 @@ mod tests {
     }
 
     #[test]
+    fn questions_that_name_no_call_are_counted_for_all_calls_in_flight() {
+        let routes = Routes::new(Strays::new("s".into(), None));
+        let calls: Vec<_> = (0..3).map(|_| CallSlot::new(ToolContext::of("t"), 10)).collect();
+        let start = |n: i64, call: usize| {
+            lock(&routes.pending).insert(RequestId::Number(n), None, Some(calls[call].clone()));
+        };
+        let admitted = || (0..100).take_while(|_| routes.admit(None).is_ok()).count();
+
+        start(0, 0);
+        start(1, 1);
+        let ten = (0..10).filter(|_| routes.admit(None).is_ok()).count();
+        // All of them may be of the other call.
+        routes.forget(&RequestId::Number(0));
+        let more = admitted();
+        let is_over = calls[1].overdrawn.is_cancelled() && !calls[0].overdrawn.is_cancelled();
+        routes.forget(&RequestId::Number(1));
+        start(2, 2);
+
+        assert_eq!((ten, more, is_over), (10, 10, true));
+        assert_eq!((admitted(), calls[2].overdrawn.is_cancelled()), (10, true));
+    }
+
+    #[test]
+    fn a_call_that_asks_nothing_leaves_nothing_to_others() {
+        let routes = Routes::new(Strays::new("s".into(), None));
+        let call = || Some(CallSlot::new(ToolContext::of("t"), 10));
+        lock(&routes.pending).insert(RequestId::Number(0), None, call());
+        for quiet in 1..50 {
+            lock(&routes.pending).insert(RequestId::Number(quiet), None, call());
+            routes.forget(&RequestId::Number(quiet));
+        }
+
+        let admitted = (0..100).take_while(|_| routes.admit(None).is_ok()).count();
+
+        assert_eq!(admitted, 10);
+    }
+
+    #[test]
+    fn an_answer_to_a_call_is_kept_and_replaced_by_the_first_one() {
+        let routes = Routes::new(Strays::new("s".into(), None));
+        let id = RequestId::Number(7);
+        lock(&routes.pending).insert(id.clone(), None, Some(CallSlot::new(ToolContext::of("t"), 1)));
+        let error = |text: &str, id: RequestId| ServerJsonRpcMessage::error(refused(text), Some(id));
+
+        let short = routes.keep_answer(error("first", RequestId::String("7".into())));
+        let second = routes.keep_answer(error("second", id.clone()));
+        let other = routes.keep_answer(error("other", RequestId::Number(8)));
+
+        assert!(matches!(&short, JsonRpcMessage::Response(answer) if answer.id == RequestId::String("7".into())));
+        assert!(matches!(&other, JsonRpcMessage::Error(answer) if answer.error.message == "other"));
+        let Received::ForRmcp(JsonRpcMessage::Error(kept)) = routes.received(short) else { panic!() };
+        assert_eq!(kept.error.message, "first");
+        assert!(matches!(routes.received(second), Received::Handled) && routes.strays.count() == 1);
+    }
+
+    #[test]
     fn calls_of_the_same_caller_share_their_questions_and_others_do_not() {
         let routes = Routes::new(Strays::new("s".into(), None));
         let call =
             |caller: &str| Some(CallSlot::new(ToolContext { caller: Some(caller.into()), ..ToolContext::of("t") }, 1));
-        assert_eq!(routes.call_of(None).err(), Some(Unrouted::NoCall));
+        assert_eq!(routes.admit(None).err(), Some(Unrouted::NoCall));
 
         lock(&routes.pending).insert(RequestId::Number(7), None, call("ann"));
         let newest = call("ann");
         lock(&routes.pending).insert(RequestId::Number(3), None, newest.clone());
 
-        assert!(Arc::ptr_eq(&routes.call_of(None).ok().unwrap(), &newest.unwrap()));
+        assert!(Arc::ptr_eq(&routes.admit(None).ok().unwrap().last().unwrap(), &newest.unwrap()));
         lock(&routes.pending).insert(RequestId::Number(8), None, call("eve"));
-        assert_eq!(routes.call_of(None).err(), Some(Unrouted::Ambiguous));
+        assert_eq!(routes.admit(None).err(), Some(Unrouted::Ambiguous));
         let exact = InboundStreamOrigin::OutboundRequest(RequestId::Number(8));
-        assert_eq!(routes.call_of(Some(&exact)).ok().unwrap().context.caller.as_deref(), Some("eve"));
+        assert_eq!(routes.admit(Some(&exact)).ok().unwrap()[0].context.caller.as_deref(), Some("eve"));
     }
 }

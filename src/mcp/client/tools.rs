@@ -10,9 +10,10 @@ use tokio::time::{Instant, sleep};
 
 use super::connection::{Connection, Failure};
 use super::greeting::Greeting;
-use super::message::{self, elements, outline, weight_of};
+use super::message;
 use super::shared::Shared;
 use super::{ListedTools, SkippedTool};
+use crate::mcp::outline::{elements, outline, weight_of};
 use crate::mcp::{Definition, Digest};
 use crate::schema::check::Checker;
 

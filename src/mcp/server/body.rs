@@ -16,7 +16,7 @@ pub(super) const LARGEST_BODY: usize = 4 * 1024 * 1024;
 const LARGEST_DISCARDED: usize = 64 * 1024 * 1024;
 /// The size of a body that is always accepted, in bytes: the number of connections limits the sum of them.
 const SMALL_BODY: usize = 16 * 1024;
-/// The most bytes of all larger bodies together, from their first byte to the end of their requests.
+/// The most bytes of all larger bodies and their values together, from their first byte to the end of their requests.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// The body of a response.
@@ -81,14 +81,22 @@ impl BodyBudget {
 
     /// Takes the room for a body that has grown to this size.
     fn take(&self, taken: &mut Option<OwnedSemaphorePermit>, size: usize) -> Result<(), BodyError> {
-        if size > LARGEST_BODY {
-            return Err(BodyError::TooLarge);
-        }
+        if size > LARGEST_BODY { Err(BodyError::TooLarge) } else { self.grow(taken, size) }
+    }
+
+    /// Takes the room for the values of a body, by their weight.
+    pub(super) fn take_values(&self, weight: usize) -> Result<BodyShare, BodyError> {
+        let mut taken = None;
+        self.grow(&mut taken, weight)?;
+        Ok(BodyShare { _taken: taken.map(Arc::new) })
+    }
+
+    fn grow(&self, taken: &mut Option<OwnedSemaphorePermit>, size: usize) -> Result<(), BodyError> {
         let has = taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         if size <= SMALL_BODY || size <= has {
             return Ok(());
         }
-        // It is smaller than the largest body.
+        // It is smaller than the room, or there is none.
         let more = u32::try_from(size - has).unwrap_or(u32::MAX);
         let more = self.0.clone().try_acquire_many_owned(more).map_err(|_| BodyError::NoRoom)?;
         match taken {

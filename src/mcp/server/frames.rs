@@ -1,4 +1,4 @@
-//! Frames of one connection: a JSON message on each line, and the replies to lines that are none.
+//! Frames of one connection: a JSON message on each line, the limits of a message, and the replies to lines that are none.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,25 +9,28 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use memchr::memchr;
-use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, JsonRpcRequest, RequestId,
+    ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::requests::{PendingRequest, PendingRequests};
+use super::requests::{PendingRequest, PendingRequests, busy};
+use crate::mcp::outline::{MAX_DEPTH, TOO_MANY_VALUES, outline};
 
 /// The longest line, in bytes.
 pub(super) const LONGEST_LINE: usize = 16 * 1024 * 1024;
+/// The largest weight of the values of a message. The protocol library takes up to ten times as much while it parses them.
+const HEAVIEST_MESSAGE: usize = 4 << 20;
 /// The part of the buffer for lines that is kept between them.
 const KEPT_BUFFER: usize = 64 * 1024;
 
-/// The longest pause before the end of an input whose open requests are still answered. A client that pauses longer and then
-/// closes has given up its requests: official clients fail if they are answered after that.
-const LONGEST_PAUSE: Duration = Duration::from_millis(150);
 /// Time without a written byte after which the output counts as not read.
 pub(super) const LONGEST_FLUSH: Duration = Duration::from_secs(5);
 
@@ -37,6 +40,37 @@ pub(super) enum Malformed {
     Ignored,
     /// The reply to send.
     Reply(Value),
+    /// An answer to a question of the server that is too large to be read; the error takes its place, so that the question ends.
+    Answer(Box<ClientJsonRpcMessage>),
+}
+
+/// The weight of the values of a message, which is found before any of them is built.
+///
+/// # Errors
+///
+/// The mistake in a text that cannot be parsed in bounded memory.
+pub(super) fn weigh(text: &[u8]) -> Result<usize, Malformed> {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return Err(Malformed::Reply(error(-32700, "Parse error: not UTF-8", &Value::Null)));
+    };
+    let found = outline(text, ["id", "method", "result", "error"]);
+    let (code, reason) = if found.depth > MAX_DEPTH {
+        (-32700, format!("Parse error: it is nested more than {MAX_DEPTH} levels deep"))
+    } else if found.weight > HEAVIEST_MESSAGE {
+        (-32600, format!("Invalid Request: {TOO_MANY_VALUES}"))
+    } else {
+        return Ok(found.weight);
+    };
+    let [id, method, result, failure] = found.members;
+    let id = id.and_then(|id| serde_json::from_str::<RequestId>(id).ok());
+    Err(match id {
+        // It names a request of the server, and a reply by this name would end another one of the client.
+        Some(_) if method.is_none() && (result.is_some() || failure.is_some()) => {
+            let refused = ErrorData::invalid_request(reason, None);
+            Malformed::Answer(Box::new(ClientJsonRpcMessage::error(refused, id)))
+        }
+        id => Malformed::Reply(error(code, &reason, &json!(id))),
+    })
 }
 
 impl Malformed {
@@ -94,10 +128,14 @@ pub(super) struct FramedConnection<R, W> {
     requests: Arc<PendingRequests>,
     /// The requests that will be answered.
     unanswered: HashMap<RequestId, PendingRequest>,
-    /// The beginning of the wait for more input.
-    waiting_since: Option<Instant>,
-    /// True after the end of the input if the client still waits for answers.
-    awaits_answers: Option<bool>,
+    /// A request that was read, and waits for room, with its size.
+    held: Option<(JsonRpcRequest<ClientRequest>, usize)>,
+    /// True if the client sent more before its first request was answered, as a pipe does: it does not wait for answers, and the end
+    /// of its input means nothing for them. None before the first answer. Any other client that closes its input has given up its
+    /// open requests, and official ones fail if they are answered after that.
+    is_pipe: Option<bool>,
+    /// True after the end of the input.
+    is_over: bool,
     line: Vec<u8>,
     /// True while the rest of a line that is too long is skipped.
     is_skipping: bool,
@@ -126,8 +164,9 @@ where
             state,
             requests,
             unanswered: HashMap::new(),
-            waiting_since: None,
-            awaits_answers: None,
+            held: None,
+            is_pipe: None,
+            is_over: false,
             line: Vec::new(),
             is_skipping: false,
             has_begun: false,
@@ -138,7 +177,6 @@ where
     /// Reads a line into the buffer. The future may be dropped at any time: the next one continues.
     async fn read_line(&mut self) -> Line {
         loop {
-            self.waiting_since.get_or_insert_with(Instant::now);
             let (taken, is_whole, is_too_long) = {
                 let available = match self.reader.fill_buf().await {
                     // The last line has no end, and is not a message.
@@ -154,7 +192,6 @@ where
                 (taken, end.is_some(), is_too_long)
             };
             self.reader.consume(taken);
-            self.waiting_since = None;
             if is_too_long {
                 self.clear();
                 self.is_skipping = !is_whole;
@@ -176,45 +213,67 @@ where
         self.reply = Some(write(self.writer.clone(), self.state.clone(), reply.into_bytes()).boxed());
     }
 
-    /// Parses the line; none if it is not a message for the server.
+    /// Parses the line; none if it is not a message for the server, or a request, which is held.
     fn read_message(&mut self) -> Option<ClientJsonRpcMessage> {
         let size = self.line.len();
-        let read = serde_json::from_slice::<ClientJsonRpcMessage>(&self.line);
-        let mistake = read.is_err().then(|| Malformed::of(&self.line));
+        let read = weigh(&self.line).and_then(|weight| match serde_json::from_slice(&self.line) {
+            Ok(message) => Ok((message, size + weight)),
+            Err(_) => Err(Malformed::of(&self.line)),
+        });
         self.clear();
-        if let Some(Malformed::Reply(reply)) = mistake {
-            self.reply(reply.to_string());
-        }
-        let mut message = read.ok()?;
-        match &mut message {
-            JsonRpcMessage::Request(request) => {
-                self.has_begun = true;
-                match self.requests.begin(request, size) {
-                    Ok(pending) => self.unanswered.insert(request.id.clone(), pending),
-                    Err(refused) => {
-                        self.reply(serde_json::to_string(&refused).ok()?);
-                        return None;
-                    }
-                };
-            }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.unanswered.remove(id);
+        let message = match read {
+            Ok((JsonRpcMessage::Request(request), size)) => {
+                if self.has_begun {
+                    self.is_pipe.get_or_insert(true);
                 }
+                self.has_begun = true;
+                self.held = Some((request, size));
+                return None;
             }
-            _ => {}
+            Ok((message, _)) => message,
+            Err(Malformed::Answer(message)) => *message,
+            Err(Malformed::Ignored) => return None,
+            Err(Malformed::Reply(reply)) => {
+                self.reply(reply.to_string());
+                return None;
+            }
+        };
+        if let JsonRpcMessage::Notification(notification) = &message
+            && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+            && let Some(id) = &cancelled.params.request_id
+        {
+            self.unanswered.remove(id);
         }
         self.has_begun.then_some(message)
+    }
+
+    /// Begins the request that is held; none if it is refused.
+    fn begin(&mut self, has_room: bool) -> Option<ClientJsonRpcMessage> {
+        let (mut request, size) = self.held.take()?;
+        let begun = if has_room { self.requests.begin(&mut request, size) } else { Err(busy(&request.id)) };
+        match begun {
+            Ok(pending) => {
+                self.unanswered.insert(request.id.clone(), pending);
+                Some(JsonRpcMessage::Request(request))
+            }
+            Err(refused) => {
+                self.reply(serde_json::to_string(&refused).ok()?);
+                None
+            }
+        }
+    }
+
+    /// True if there is input that is not read yet, or its end.
+    fn has_input(&mut self) -> bool {
+        !self.line.is_empty() || self.reader.fill_buf().now_or_never().is_some()
     }
 
     /// Waits for the end of the requests that are still answered after the end of the input. The future may be dropped at any
     /// time: the next one continues.
     async fn end(&mut self) {
+        self.is_over = true;
         self.state.input_ended.cancel();
-        let paused = self.waiting_since.map_or(Duration::ZERO, |since| since.elapsed());
-        if *self.awaits_answers.get_or_insert(paused <= LONGEST_PAUSE) {
+        if self.is_pipe.unwrap_or(true) {
             tokio::select! {
                 () = self.requests.all_over() => {}
                 () = self.requests.gone().cancelled() => {}
@@ -256,6 +315,9 @@ where
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
+        if id.is_some() && self.is_pipe.is_none() {
+            self.is_pipe = Some(self.has_input());
+        }
         // The request is open until its answer is written, so that a client that does not read is not read from either.
         let answered = id.and_then(|id| self.unanswered.remove(id));
         let is_gone = self.requests.gone().is_cancelled();
@@ -280,11 +342,18 @@ where
                 reply.await.ok()?;
                 self.reply = None;
             }
-            if self.awaits_answers.is_some() {
+            if self.is_over {
                 self.end().await;
                 return None;
             }
-            self.requests.room().await;
+            if let Some((request, size)) = &self.held {
+                let has_room = self.requests.room(&request.request, *size).await;
+                if let Some(message) = self.begin(has_room) {
+                    return Some(message);
+                }
+                continue;
+            }
+            self.requests.quick_room().await;
             match self.read_line().await {
                 Line::End => {
                     self.end().await;

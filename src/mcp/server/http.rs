@@ -17,7 +17,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -25,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::{BodyBudget, BodyError, HttpBody, KeepingBody, LARGEST_BODY};
 use super::connections::{Connections, ImpatientStream, OpenConnection};
-use super::frames::Malformed;
+use super::frames::{Malformed, weigh};
 use super::guard::{Guard, Refused};
 use super::handler::{Handler, ServerState};
 use super::host::ToolHost;
@@ -46,9 +45,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The seconds after which a client may try again while the server is full: requests end at any time.
 const RETRY_SECONDS: &str = "5";
 
+const NO_ROOM: &str = "Service Unavailable: too many large requests";
 const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// The options of a server over HTTP.
 #[derive(Debug, Clone)]
@@ -260,7 +259,7 @@ impl Server {
 
     async fn answer_allowed(&self, request: Request<Incoming>, connection: &OpenConnection) -> Response<HttpBody> {
         let (mut parts, body) = request.into_parts();
-        let (body, share) = match tokio::time::timeout(BODY_TIMEOUT, self.bodies.read(body)).await {
+        let (mut body, share) = match tokio::time::timeout(BODY_TIMEOUT, self.bodies.read(body)).await {
             Ok(Ok(read)) => read,
             Ok(Err(BodyError::Incomplete)) => {
                 return plain(StatusCode::BAD_REQUEST, "Bad Request: the body is incomplete");
@@ -268,7 +267,7 @@ impl Server {
             Ok(Err(BodyError::TooLarge)) => {
                 return plain(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large: at most 4 MiB");
             }
-            Ok(Err(BodyError::NoRoom)) => return full("Service Unavailable: too many large requests"),
+            Ok(Err(BodyError::NoRoom)) => return full(NO_ROOM),
             Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout"),
         };
         let answering = connection.answer();
@@ -279,30 +278,27 @@ impl Server {
             }
             // In the spelling that the protocol's own check expects.
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+            match weigh(&body).map(|weight| self.bodies.take_values(weight)) {
+                Ok(Ok(values)) => drop(parts.extensions.insert([share, values])),
+                Ok(Err(_)) => return full(NO_ROOM),
+                Err(Malformed::Answer(refused)) => body = serde_json::to_vec(&refused).unwrap_or_default().into(),
+                Err(mistake) => return refuse_body(mistake),
+            }
         }
-        // The handler of the request has the parts until it ends.
-        parts.extensions.insert(share);
         let session = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
         let open = session.and_then(|id| self.sessions.enter(id));
         let is_delete = parts.method == Method::DELETE;
         if is_delete && session.is_some() && open.is_none() {
             return plain(StatusCode::NOT_FOUND, "Not Found: unknown session");
         }
-        let may_open = is_post
-            && session.is_none()
-            && parts
-                .headers
-                .get(PROTOCOL_VERSION)
-                .is_none_or(|version| version.as_bytes() < ProtocolVersion::NO_INITIALIZE.as_str().as_bytes());
-        let opening = if may_open { self.sessions.reserve() } else { None };
-        if may_open && opening.is_none() {
-            return full("Service Unavailable: all sessions have open requests");
-        }
+        let may_open = is_post && session.is_none();
         let mut response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
-        drop(opening);
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The body is what is wrong, not its type.
-            return malformed(&body);
+            return refuse_body(Malformed::of(&body));
+        }
+        if may_open && response.status() == StatusCode::INTERNAL_SERVER_ERROR && self.sessions.is_full() {
+            return full("Service Unavailable: all sessions have open requests");
         }
         if is_delete && response.status() == StatusCode::ACCEPTED {
             // The session is over, and clients report any other answer as a failure.
@@ -370,9 +366,9 @@ fn preflight() -> Response<HttpBody> {
 }
 
 /// The answer to a body that is not a message.
-fn malformed(body: &[u8]) -> Response<HttpBody> {
-    match Malformed::of(body) {
-        Malformed::Ignored => plain(StatusCode::ACCEPTED, ""),
+fn refuse_body(mistake: Malformed) -> Response<HttpBody> {
+    match mistake {
+        Malformed::Ignored | Malformed::Answer(_) => plain(StatusCode::ACCEPTED, ""),
         Malformed::Reply(reply) => respond(StatusCode::BAD_REQUEST, JSON, reply.to_string().into()),
     }
 }

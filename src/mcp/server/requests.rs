@@ -2,20 +2,27 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{ClientRequest, GetExtensions, JsonRpcRequest, RequestId, ServerJsonRpcMessage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::sync::lock;
 
-/// The most open requests of one connection before its next message is read.
+/// The most open requests of one connection.
 const MOST_OPEN: usize = 10_000;
 /// The most of them that are not calls. They are answered at once, unless the client does not read its answers.
 const MOST_QUICK: usize = 64;
-/// The most bytes of open requests before the next message is read.
+/// The most bytes of open requests and their values, before the last one.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// The size of a request, in bytes, that needs no room unless it is a call.
+const SMALL_REQUEST: usize = 64 * 1024;
+/// The time after which a request is refused for which there is no room, if no other one begins or ends. Open calls may wait for
+/// what the client sends after it: answers to their questions, or cancellations.
+const LONGEST_STANDSTILL: Duration = Duration::from_secs(1);
 
 /// The open requests of one connection or session.
 pub(super) struct PendingRequests {
@@ -27,18 +34,31 @@ pub(super) struct PendingRequests {
     gone: CancellationToken,
 }
 
-#[derive(Default)]
 struct Open {
     ids: HashSet<RequestId>,
     quick: usize,
     bytes: usize,
+    /// The time when a request last began or ended.
+    changed: Instant,
+}
+
+/// True for requests that last: calls, and subscriptions.
+fn is_call(request: &ClientRequest) -> bool {
+    matches!(request, ClientRequest::CallToolRequest(_) | ClientRequest::SubscriptionsListenRequest(_))
+}
+
+/// The answer to a request for which there is no room.
+pub(super) fn busy(id: &RequestId) -> ServerJsonRpcMessage {
+    let reason = format!("busy: {MOST_OPEN} requests or {} MiB of them are open", MOST_BYTES >> 20);
+    ServerJsonRpcMessage::error(ErrorData::internal_error(reason, None), Some(id.clone()))
 }
 
 impl PendingRequests {
     /// No requests, of a client that is gone when the token is cancelled, and so many of whose calls run at a time.
     pub(super) fn new(gone: CancellationToken, most_running: usize) -> Arc<Self> {
         let turns = Arc::new(Semaphore::new(most_running));
-        Arc::new(Self { open: Mutex::default(), turns, ended: Notify::new(), gone })
+        let open = Open { ids: HashSet::new(), quick: 0, bytes: 0, changed: Instant::now() };
+        Arc::new(Self { open: Mutex::new(open), turns, ended: Notify::new(), gone })
     }
 
     /// Records a request of this size as an extension of itself, for its handler.
@@ -51,10 +71,7 @@ impl PendingRequests {
         request: &mut JsonRpcRequest<ClientRequest>,
         size: usize,
     ) -> Result<PendingRequest, ServerJsonRpcMessage> {
-        // Subscriptions last as calls do.
-        let is_call =
-            matches!(request.request, ClientRequest::CallToolRequest(_) | ClientRequest::SubscriptionsListenRequest(_));
-        let Some(pending) = self.open(&request.id, is_call, size) else {
+        let Some(pending) = self.open(&request.id, is_call(&request.request), size) else {
             let reason = format!("invalid request: a request with the id `{}` is open", request.id);
             let error = ErrorData::invalid_request(reason, None);
             return Err(ServerJsonRpcMessage::error(error, Some(request.id.clone())));
@@ -70,6 +87,7 @@ impl PendingRequests {
         }
         open.quick += usize::from(!is_call);
         open.bytes += size;
+        open.changed = Instant::now();
         let (requests, id) = (self.clone(), id.clone());
         Some(PendingRequest(Arc::new(Pending { requests, id, is_call, size, turn: OnceLock::new() })))
     }
@@ -88,10 +106,32 @@ impl PendingRequests {
         self.until(|open| open.ids.is_empty()).await;
     }
 
-    /// Waits until there is room for another message, whatever it is.
-    pub(super) async fn room(&self) {
-        let has_room = |open: &Open| open.ids.len() < MOST_OPEN && open.quick < MOST_QUICK && open.bytes < MOST_BYTES;
-        self.until(has_room).await;
+    /// Waits until the answers to requests that are answered at once are written. They need no further message of the client.
+    pub(super) async fn quick_room(&self) {
+        self.until(|open| open.quick < MOST_QUICK).await;
+    }
+
+    /// Waits until there is room for a request of this size; false if there is none, and the open requests stand still.
+    pub(super) async fn room(&self, request: &ClientRequest, size: usize) -> bool {
+        self.room_for(is_call(request), size).await
+    }
+
+    async fn room_for(&self, is_call: bool, size: usize) -> bool {
+        if !is_call && size <= SMALL_REQUEST {
+            return true;
+        }
+        let has_room = self.until(|open| open.ids.len() < MOST_OPEN && open.bytes < MOST_BYTES);
+        let mut has_room = std::pin::pin!(has_room);
+        loop {
+            let changed = lock(&self.open).changed;
+            let standstill = changed + LONGEST_STANDSTILL;
+            if timeout_at(standstill, has_room.as_mut()).await.is_ok() {
+                return true;
+            }
+            if lock(&self.open).changed == changed {
+                return false;
+            }
+        }
     }
 
     async fn until(&self, holds: impl Fn(&Open) -> bool) {
@@ -140,6 +180,7 @@ impl Drop for Pending {
         open.ids.remove(&self.id);
         open.quick -= usize::from(!self.is_call);
         open.bytes -= self.size;
+        open.changed = Instant::now();
         drop(open);
         self.requests.ended.notify_waiters();
     }
@@ -170,24 +211,45 @@ mod tests {
         assert!(requests.open(&id, true, 1).is_some());
     }
 
-    #[test]
-    fn the_next_message_waits_for_quick_requests_and_for_bytes_but_not_for_calls() {
+    #[tokio::test]
+    async fn the_next_message_waits_for_quick_requests_and_a_call_for_bytes_but_not_for_calls() {
         let requests = requests();
         let begin = |id: usize, is_call, size| requests.open(&RequestId::Number(id as i64), is_call, size).unwrap();
-        let has_room = || requests.room().now_or_never().is_some();
+        let has_room = || requests.quick_room().now_or_never().is_some();
+        let has_room_for_a_call = || requests.room_for(true, 10).now_or_never() == Some(true);
 
         let calls: Vec<_> = (0..1000).map(|id| begin(id, true, 10)).collect();
-        assert!(has_room());
+        assert!(has_room_for_a_call());
         let large = begin(1000, true, MOST_BYTES);
-        assert!(!has_room());
-        drop(large);
+        assert!(!has_room_for_a_call());
         assert!(has_room());
+        assert_eq!(requests.room_for(false, 10).now_or_never(), Some(true));
+        drop(large);
+        assert!(has_room_for_a_call());
         let quick: Vec<_> = (2000..2000 + MOST_QUICK).map(|id| begin(id, false, 10)).collect();
         assert!(!has_room());
         drop(quick);
         assert!(has_room());
         drop(calls);
         assert!(requests.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_without_room_is_refused_when_the_open_ones_stand_still() {
+        let requests = requests();
+        let begin = |id: i64, size| requests.open(&RequestId::Number(id), true, size).unwrap();
+        let (_large, small) = (begin(1, MOST_BYTES), begin(2, 10));
+        let ends = async {
+            tokio::time::sleep(LONGEST_STANDSTILL / 2).await;
+            drop(small);
+        };
+        let began = Instant::now();
+
+        let (has_room, ()) = tokio::join!(requests.room_for(true, 10), ends);
+
+        assert!(!has_room);
+        assert_eq!(began.elapsed().as_millis() / 100, LONGEST_STANDSTILL.as_millis() * 3 / 2 / 100);
+        assert!(requests.room_for(true, 10).now_or_never().is_none_or(|has_room| !has_room));
     }
 
     #[tokio::test]

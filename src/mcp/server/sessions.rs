@@ -20,6 +20,8 @@ use crate::sync::lock;
 /// The longest time between two looks for idle sessions.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
+type Known = HashMap<SessionId, Session>;
+
 /// The sessions of a server.
 pub(super) struct Sessions {
     /// The streams of the sessions.
@@ -29,13 +31,6 @@ pub(super) struct Sessions {
     timeout: Duration,
     /// Cancelled when the server ends.
     shutdown: CancellationToken,
-}
-
-#[derive(Default)]
-struct Known {
-    sessions: HashMap<SessionId, Session>,
-    /// Requests that may be about to open a session.
-    opening: usize,
 }
 
 /// A session, and the requests of its client.
@@ -56,27 +51,33 @@ impl Sessions {
         Arc::new(Self { manager: Arc::new(manager), known: Mutex::default(), capacity, timeout, shutdown })
     }
 
-    /// Reserves the place of a session that a request may open. If there are too many, the one that is idle longest ends; none if all
-    /// of them have open requests.
-    pub(super) fn reserve(self: &Arc<Self>) -> Option<Opening> {
+    /// True if there is no room for another session, because all of them have open requests.
+    pub(super) fn is_full(&self) -> bool {
+        let known = lock(&self.known);
+        known.len() >= self.capacity && known.values().all(|session| session.open > 0)
+    }
+
+    /// Records a new session. If there are too many, the one that is idle longest ends; false if all of them have open requests.
+    fn add(&self, id: SessionId) -> bool {
         let mut known = lock(&self.known);
-        if known.sessions.len() + known.opening >= self.capacity {
-            let idle = known.sessions.iter().filter(|(_, session)| session.open == 0);
+        if known.len() >= self.capacity {
+            let idle = known.iter().filter(|(_, session)| session.open == 0);
             // A call whose client is gone may still run. Its session ends after those without any.
             let longest = idle.min_by_key(|(_, session)| (!session.pending.is_empty(), session.last));
-            let id = longest.map(|(id, _)| id.clone())?;
-            self.end(&mut known, &id);
+            let Some(longest) = longest.map(|(id, _)| id.clone()) else { return false };
+            self.end(&mut known, &longest);
         }
-        known.opening += 1;
-        Some(Opening(self.clone()))
+        let pending = PendingRequests::new(self.shutdown.child_token(), Semaphore::MAX_PERMITS);
+        known.insert(id, Session { pending, open: 0, last: Instant::now() });
+        true
     }
 
     /// Records a request of a session, until the result is dropped; none if there is no such session.
     pub(super) fn enter(self: &Arc<Self>, id: &str) -> Option<OpenRequest> {
         let mut known = lock(&self.known);
-        let (id, _) = known.sessions.get_key_value(id)?;
+        let (id, _) = known.get_key_value(id)?;
         let id = id.clone();
-        known.sessions.get_mut(&id)?.open += 1;
+        known.get_mut(&id)?.open += 1;
         Some(OpenRequest { sessions: self.clone(), id })
     }
 
@@ -95,7 +96,7 @@ impl Sessions {
 
     fn end_if(&self, is_over: impl Fn(&Session) -> bool) {
         let mut known = lock(&self.known);
-        let over = known.sessions.iter().filter(|(_, session)| is_over(session)).map(|(id, _)| id.clone());
+        let over = known.iter().filter(|(_, session)| is_over(session)).map(|(id, _)| id.clone());
         for id in over.collect::<Vec<_>>() {
             self.end(&mut known, &id);
         }
@@ -103,7 +104,7 @@ impl Sessions {
 
     /// Ends a session: it is unknown at once, and its calls are cancelled.
     fn end(&self, known: &mut Known, id: &SessionId) {
-        if let Some(session) = known.sessions.remove(id) {
+        if let Some(session) = known.remove(id) {
             session.pending.gone().cancel();
             // Its streams may wait for a client that does not read them.
             let (manager, id) = (self.manager.clone(), id.clone());
@@ -112,7 +113,7 @@ impl Sessions {
     }
 
     fn pending(&self, id: &SessionId) -> Option<Arc<PendingRequests>> {
-        lock(&self.known).sessions.get(id).map(|session| session.pending.clone())
+        lock(&self.known).get(id).map(|session| session.pending.clone())
     }
 }
 
@@ -122,10 +123,12 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.manager.create_session().await?;
-        let pending = PendingRequests::new(self.shutdown.child_token(), Semaphore::MAX_PERMITS);
-        let session = Session { pending, open: 0, last: Instant::now() };
-        lock(&self.known).sessions.insert(id.clone(), session);
-        Ok((id, transport))
+        if self.add(id.clone()) {
+            return Ok((id, transport));
+        }
+        drop(transport);
+        self.manager.close_session(&id).await?;
+        Err(LocalSessionManagerError::SessionNotFound(id))
     }
 
     async fn initialize_session(
@@ -137,7 +140,7 @@ impl SessionManager for Sessions {
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        Ok(lock(&self.known).sessions.contains_key(id))
+        Ok(lock(&self.known).contains_key(id))
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
@@ -191,15 +194,6 @@ impl SessionManager for Sessions {
     }
 }
 
-/// A request that is counted while it may open a session.
-pub(super) struct Opening(Arc<Sessions>);
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        lock(&self.0.known).opening -= 1;
-    }
-}
-
 /// A request of a session whose response is not complete.
 pub(super) struct OpenRequest {
     sessions: Arc<Sessions>,
@@ -208,7 +202,7 @@ pub(super) struct OpenRequest {
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        if let Some(session) = lock(&self.sessions.known).sessions.get_mut(&self.id) {
+        if let Some(session) = lock(&self.sessions.known).get_mut(&self.id) {
             session.open -= 1;
             session.last = Instant::now();
         }

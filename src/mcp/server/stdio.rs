@@ -30,8 +30,8 @@ const HANG_UP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serves one client on a pair of streams, until the input ends.
 ///
-/// Each line is a message. A line that is not valid is answered with an error, and the next one is read. The requests of a client
-/// that writes them and closes its output at once are answered first. Those of a client that closes it later are cancelled.
+/// Each line is a message. A line that is not valid is answered with an error, and the next one is read. At the end of the input, the
+/// open requests of a client that sent on before its first one was answered are answered. Those of any other client are cancelled.
 pub async fn serve_connection<R, W>(host: impl ToolHost, reader: R, writer: W)
 where
     R: AsyncRead + Unpin + Send + 'static,

@@ -97,7 +97,7 @@ pub(super) fn without_partial_tag<'t>(text: &'t str, name: &str) -> &'t str {
 const INCOMPLETE: &str = "it was not run, because the JSON is not complete";
 
 /// Keys beside the name of a call that are not its arguments.
-const OTHER_KEYS: [&str; 5] = ["name", "id", "type", "call_id", "tool_call_id"];
+const OTHER_KEYS: [&str; 6] = ["name", "id", "type", "call_id", "tool_call_id", "toolUseId"];
 
 /// The keys for arguments.
 const ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "args", "params", "input"];
@@ -208,13 +208,13 @@ fn name_without_arguments(value: &Value) -> Option<&str> {
 /// The name of a call and a key beside its arguments, which may have been meant as one of them. The items of providers have keys of
 /// their own.
 pub(in crate::text) fn key_beside_arguments(value: &Value) -> Option<(&str, &str)> {
-    let is_item = |kind: &str| matches!(kind, "function_call" | "tool_use") || provider::is_special_type(kind);
     let entries = value.as_object()?;
     if let Some(inner) = ["function", "function_call", "functionCall"].iter().find_map(|key| entries.get(*key)) {
         return key_beside_arguments(inner);
     }
     let name = entries.get("name")?.as_str().filter(|_| has_arguments(entries))?;
-    if entries.get("type").and_then(Value::as_str).is_some_and(is_item) {
+    let kind = entries.get("type").and_then(Value::as_str).unwrap_or_default();
+    if provider::CallType::of(kind) != provider::CallType::Plain {
         return None;
     }
     let is_known = |key: &&String| OTHER_KEYS.contains(&key.as_str()) || ARGUMENT_KEYS.contains(&key.as_str());

@@ -57,7 +57,7 @@ impl CallSyntax for React {
         let InputStart::At(start) = input_start(block.text) else { return BlockReading::Prose };
         let name = name(block.text);
         let written = block.text[start..].trim();
-        let call = if written.is_empty() && !block.is_closed {
+        let call = if !block.is_closed && (written.is_empty() || is_open_string(written)) {
             block.truncated(self)
         } else if written.is_empty() {
             block.call(self, ToolCall::new(name, Map::new()))
@@ -110,6 +110,16 @@ impl React {
         let call = ToolCall { arguments: converted(arguments, document), ..ToolCall::new(name, Map::new()) };
         block.call(self, ToolCall { repairs: vec![repair], ..call })
     }
+}
+
+/// True for the start of a JSON string without its end.
+fn is_open_string(text: &str) -> bool {
+    let (mut is_open, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        is_open ^= byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+    }
+    is_open && text.starts_with('"')
 }
 
 /// The start of the input of an action.
@@ -265,6 +275,11 @@ impl InputEnd {
         self.text(block, is_last)
     }
 
+    /// The end of an input that has no mark of its end: the model may have been about to write more.
+    const fn end_of_text(block: &str) -> BlockEnd {
+        BlockEnd::After { length: block.len(), is_closed: false }
+    }
+
     /// Searches text, line by line.
     fn text(&mut self, block: &str, is_last: bool) -> BlockEnd {
         loop {
@@ -282,11 +297,7 @@ impl InputEnd {
             self.at = self.at.max(self.line);
             let Some(length) = memchr(b'\n', &block.as_bytes()[self.at..]) else {
                 self.at = block.len();
-                return if is_last {
-                    BlockEnd::After { length: block.len(), is_closed: true }
-                } else {
-                    BlockEnd::Pending
-                };
+                return if is_last { Self::end_of_text(block) } else { BlockEnd::Pending };
             };
             self.at += length + 1;
             self.line = self.at;
@@ -298,9 +309,8 @@ impl InputEnd {
 impl EndFinder for InputEnd {
     fn advance(&mut self, block: &str, is_last: bool) -> BlockEnd {
         if self.kind == InputKind::Unknown && !self.begin(block) {
-            // An empty input at the end of the text: the model may have been about to write it.
             return if is_last && block[self.at..].trim().is_empty() {
-                BlockEnd::After { length: block.len(), is_closed: false }
+                Self::end_of_text(block)
             } else {
                 BlockEnd::Pending
             };

@@ -27,10 +27,12 @@ Tools of every mode:
     victim()         returns `ran`
     heavy(unit, count, where), listed only in the mode `heavy`
                      an answer with `count` values of the text `unit`, in which `{n}` is their number, in the place `where`:
-                     `structured`, `object`, `content`, `meta` or `error`; `log` and `question` put them into a notification or a
+                     `structured`, `object`, `content`, `meta` or `error`, or in one text: `text` or `message`, which is an error;
+                     `log` and `question` put them into a notification or a
                      request before the answer; `messages` sends them as messages before the answer
-    line(text, latin), listed only in the mode `heavy`
-                     writes a line, with the id of the request in the place of `$ID`, and no answer; in Latin-1 if `latin` is true
+    line(text, latin, pause), listed only in the mode `heavy`
+                     writes a line, with the id of the request in the place of `$ID`, in Latin-1 if `latin` is true, and no answer;
+                     with `pause` it answers after so many seconds
 
 Modes, of which most change the answer to a call of `echo`:
 
@@ -351,12 +353,14 @@ class Server:
                 port.write(batch)
             return text_result("done")
         units = (unit.replace("{n}", str(n)) for n in range(count)) if "{n}" in unit else [unit] * count
-        values = ",".join(units)
+        values = ("" if where in ("text", "message") else ",").join(units)
         rpc, done = '{"jsonrpc":"2.0",', '"result":{"content":[{"type":"text","text":"done"}]}}'
         places = {
             "structured": '"result":{"content":[],"structuredContent":{"a":[%s]}}}',
             "object": '"result":{"content":[],"structuredContent":{%s}}}',
             "content": '"result":{"content":[%s]}}',
+            "text": '"result":{"content":[{"type":"text","text":"%s"}]}}',
+            "message": '"error":{"code":-1,"message":"%s"}}',
             "meta": '"result":{"content":[],"_meta":{"a":[%s]}}}',
             "error": '"error":{"code":-1,"message":"m","data":[%s]}}',
         }
@@ -371,6 +375,10 @@ class Server:
     def tool_line(self, port, arguments, request, **_):
         text = arguments["text"].replace("$ID", json.dumps(request["id"]))
         port.answer(text, "latin-1" if arguments.get("latin") else "utf-8")
+        if "pause" in arguments:
+            time.sleep(arguments["pause"])
+            return text_result("done")
+        return None
 
     def tool_change(self, arguments, **_):
         kind = arguments["kind"]

@@ -55,6 +55,25 @@ async fn an_answer_with_millions_of_values_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_text_costs_few_copies_of_it() {
+    let Some(_memory) = alone().await else { return };
+    let servers = [HttpServer::start(&["well"]), HttpServer::start(&["well", "--json"])];
+    let texts = [("x", 15_000_000, "text"), (r#"\""#, 7_000_000, "text"), (r"\ud83d", 2_500_000, "text")];
+    for client in [connected(&["well"]).await, servers[0].client().await, servers[1].client().await] {
+        for (unit, count, place) in texts.into_iter().chain([("x", 15_000_000, "message")]) {
+            let began = Instant::now();
+
+            let (response, growth) = heavy(&client, unit, count, place).await;
+
+            assert_eq!(response.code.is_some(), place == "message", "{:.300}", response.text());
+            assert!(if place == "text" { response.text().len() >= count } else { response.text().len() < 20_000 });
+            assert!(growth < 15 + 64, "{unit} {place}: {growth} MiB");
+            assert!(began.elapsed() < Duration::from_secs(5), "{unit} {place}: {:?}", began.elapsed());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_messages_with_many_values_are_dropped_and_the_call_goes_on() {
     let Some(_memory) = alone().await else { return };
     let server = HttpServer::start(&["well"]);

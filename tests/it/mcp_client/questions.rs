@@ -153,6 +153,29 @@ async fn a_server_that_asks_again_and_again_is_answered_a_limited_number_of_time
 }
 
 #[tokio::test]
+async fn calls_side_by_side_may_each_have_their_questions() {
+    let client = client_with(target(&["well"]), ClientOptions { max_requests: 5, ..options(Duration::from_secs(30)) });
+    client.connect().await.unwrap();
+    let all = |times: usize| {
+        futures_util::future::join_all((0..6).map(|_| {
+            let ask = client.call(
+                "ask",
+                context(Ok(json!({"name": "Ann"}))),
+                arguments(json!({"times": times})),
+                CallOptions::default(),
+            );
+            async { ask.map(Result::unwrap).collect::<Vec<_>>().await.pop().unwrap() }
+        }))
+    };
+
+    let few = all(5).await;
+    let many = all(5000).await;
+
+    assert!(few.iter().all(|last| last.text().contains("Ann")), "{few:?}");
+    assert!(many.iter().all(|last| last.text().contains("more than 5 questions")), "{many:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_asks_too_often_ends_its_call() {
     let sampler: Sampler = Arc::new(|_, _| {
         let message = json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"});

@@ -72,6 +72,34 @@ async fn a_call_whose_answer_cannot_be_read_ends_at_once() {
 }
 
 #[tokio::test]
+async fn a_line_of_a_log_is_not_the_answer_to_a_call() {
+    let client = connected(&["well"]).await;
+    for line in [r#"{"level":"warn","error":"cache miss"}"#, r#"{"ts":1,"result":"ok"}"#, r#"INFO {"result": 5}"#] {
+        let response = call(&client, "line", json!({"text": line, "pause": 0.6})).await;
+
+        assert_eq!(response.text(), "done", "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_answers_of_a_batch_end_their_calls_at_once() {
+    let answer = |values: &str, count: usize| {
+        format!(
+            r#"[{{"jsonrpc":"2.0","id":$ID,"result":{{"content":[],"structuredContent":{{"a":[{}0]}}}}}}]"#,
+            values.repeat(count)
+        )
+    };
+    for client in [connected(&["well"]).await, HttpServer::start(&["well", "--json"]).client().await] {
+        let honest = call(&client, "line", json!({"text": answer("1,", 100_000)})).await;
+        let heavy = call(&client, "line", json!({"text": answer("[],", 2_000_000)})).await;
+
+        assert_eq!(super::structured(&honest)["a"].as_array().map(Vec::len), Some(100_001));
+        assert_eq!(heavy.code, Some(Code::Failed));
+        assert!(heavy.text().contains("too many values"), "{:.300}", heavy.text());
+    }
+}
+
+#[tokio::test]
 async fn bytes_that_are_not_text_are_refused_if_asked_for() {
     let strict = ClientOptions { encoding_errors: EncodingErrors::Strict, ..options(Duration::from_secs(30)) };
     let (client, warnings) = warned(&["bad-utf8-reply"], strict).await;

@@ -118,6 +118,46 @@ async fn a_line_that_is_too_long_is_skipped() {
     client.adds(1).await;
 }
 
+/// An array whose values weigh too much for a message.
+fn heavy() -> String {
+    format!("[{}[]]", "[],".repeat(100_000))
+}
+
+#[tokio::test]
+async fn a_request_with_too_many_values_is_refused() {
+    let mut client = RawClient::initialized().await;
+    let request = call(9, "add", &json!({"a": 1, "b": "heavy"})).to_string().replace("\"heavy\"", &heavy());
+
+    client.write(format!("{request}\n").as_bytes()).await;
+
+    let reply = client.next().await;
+    assert_eq!((&reply["error"]["code"], &reply["id"]), (&json!(-32600), &json!(9)));
+    assert!(reply["error"]["message"].as_str().unwrap().contains("too many values"), "{reply}");
+    client.adds(1).await;
+}
+
+#[tokio::test]
+async fn an_answer_with_too_many_values_ends_its_question() {
+    let mut client = RawClient::new();
+    let mut introduction = initialize();
+    introduction["params"]["capabilities"] = json!({"elicitation": {}});
+    client.send(&introduction).await;
+    client.next().await;
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.send(&call(9, "ask", &json!({}))).await;
+    let question = client.next().await;
+    assert_eq!(question["method"], "elicitation/create");
+
+    let answer = format!(r#"{{"jsonrpc": "2.0", "id": {}, "result": {}}}"#, question["id"], heavy());
+    client.write(format!("{answer}\n").as_bytes()).await;
+
+    let result = client.next().await;
+    assert_eq!(result["id"], 9);
+    let text = result["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("no answer") && text.contains("too many values"), "{text}");
+    client.adds(1).await;
+}
+
 #[tokio::test]
 async fn empty_lines_and_unknown_notifications_are_ignored() {
     let mut client = RawClient::initialized().await;

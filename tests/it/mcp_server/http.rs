@@ -360,6 +360,43 @@ async fn sessions_with_open_requests_are_not_ended_for_another() {
 }
 
 #[tokio::test]
+async fn only_an_introduction_ends_an_idle_session() {
+    let (toolkit, _) = toolkit();
+    let served = serve(&toolkit, HttpOptions { max_sessions: 1, ..with_token() }).await;
+    let idle = served.open().await;
+
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!("initialize"),
+    ] {
+        let refused = served.post(&message).send().await.unwrap();
+        assert!(refused.status().is_client_error(), "{message}: {}", refused.status());
+    }
+
+    served.adds(&idle).await;
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_body_with_too_many_values_is_refused() {
+    let (toolkit, _) = toolkit();
+    let served = serve(&toolkit, with_token()).await;
+    let session = served.open().await;
+    let values = format!("[{}[]]", "[],".repeat(100_000));
+    let body = call(9, "add", &json!({"a": 1, "b": "heavy"})).to_string().replace("\"heavy\"", &values);
+
+    let refused = served.post(&Value::Null).body(body).header("Mcp-Session-Id", &session).send().await.unwrap();
+
+    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+    let reply: Value = refused.json().await.unwrap();
+    assert_eq!(reply["id"], 9);
+    assert!(reply["error"]["message"].as_str().unwrap().contains("too many values"), "{reply}");
+    served.adds(&session).await;
+    served.end().await;
+}
+
+#[tokio::test]
 async fn an_idle_session_ends() {
     let (toolkit, _) = toolkit();
     let options = HttpOptions { session_timeout: Duration::from_millis(200), ..with_token() };

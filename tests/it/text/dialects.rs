@@ -260,6 +260,8 @@ fn an_input_that_has_not_begun_at_the_end_of_the_text_is_cut_off() {
         "Action: t\nAction Input: ",
         "Action: t\nAction Input:\n",
         "Action: t\nAction Input:\n\n",
+        &format!("Action: t\nAction Input:{}", " ".repeat(512)),
+        &format!("Action: t\nAction Input:{}", "\n".repeat(5000)),
     ] {
         let call = only(text, "react");
 
@@ -267,6 +269,25 @@ fn an_input_that_has_not_begun_at_the_end_of_the_text_is_cut_off() {
     }
     let call = only("Action: t\nAction Input:\nObservation: none", "react");
     assert_eq!((call.error, call.is_truncated), (None, false));
+}
+
+#[test]
+fn a_plain_input_that_ends_in_an_open_string_is_cut_off() {
+    let find = tool(&json!({"query": {"type": "string"}}));
+    let read = |input: &str| {
+        let calls = parse(&format!("Action: t\nAction Input: {input}"), TextFormat::React, Some(&find));
+        calls.into_iter().next().expect("a call")
+    };
+    for input in ["\"", "\"*.t", "\"*.t\n", "\"a \\\"b\\\"", "\"a\\\\\\", "\"a\" or \"b"] {
+        let call = read(input);
+
+        assert!(call.error.is_some() && call.is_truncated, "{input:?}: {call:?}");
+    }
+    for (input, query) in [("\"*.t\"", "*.t"), ("5\" pipes", "5\" pipes"), ("\"a\" or \"b\"", "\"a\" or \"b\"")] {
+        let call = read(input);
+
+        assert_eq!((call.error, call.arguments), (None, json!({"query": query})), "{input:?}");
+    }
 }
 
 #[test]

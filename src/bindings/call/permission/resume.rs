@@ -113,6 +113,9 @@ pub(crate) fn check<'py>(origin: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -
         return Err(PyTypeError::new_err(NO_CALL));
     }
     let state = State::stream(Origin::of(origin)?, call.clone());
+    if let Some(toolkit) = state.toolkit.get(py) {
+        toolkit.get().warn_of_rules(py);
+    }
     let mut name = None;
     let outlook = match outlook(py, &state, &mut name) {
         Ok(outlook) => outlook,
