@@ -1,18 +1,17 @@
-//! The path of a call, in one place: request → admission → arguments → permission → run → response.
-//!
-//! Each stage is a file beside this one and gives its result, or the early end of the call; none calls the next. A step
-//! of a stream begins and ends here.
+//! A step of a stream, from the moment the event loop resumes it to what its consumer gets. The first one takes the call through
+//! its stages, which the core has in their order ([`path`]); each is a file beside this one.
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone};
+use pyo3::types::PyNone;
 
+use super::arguments::{BoundArguments, Unbound};
 use super::cold::Cold;
 use super::context::report_first;
 use super::observe::gate;
+use super::permission::Arguments;
 use super::python::{attached, stack};
 use super::request::Request;
-use super::respond::refuse_uncertain;
 use super::run::Given;
 use super::session::count_call;
 use super::state::{Early, Phase, Resumed, State, Step};
@@ -22,47 +21,129 @@ use crate::bindings::response;
 use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::call::Reply;
+use crate::call::path::{self, Clearance, Driver};
 
-impl State {
-    /// The first step of a call, from its request to its first response. Nothing of this happens before it, so that a
-    /// call that is dropped has done nothing, and permission is decided at the moment the tool runs.
+/// A call under way as the driver of its stages. Nothing of this happens before its first step, so that a call that is dropped has
+/// done nothing, and permission is decided at the moment the tool runs.
+struct Stages<'a, 'py> {
+    state: &'a State,
+    py: Python<'py>,
+}
+
+#[allow(clippy::inline_always, reason = "each stage is called once, and belongs to the path of every call")]
+impl<'a, 'py> Driver for Stages<'a, 'py> {
+    type Request = Request<'py>;
+    type Tool = Borrowed<'a, 'py, PyTool>;
+    type Arguments = Arguments<'py>;
+    type Permitted = BoundArguments<'py>;
+    type Step = Step<'py>;
+    type Early = Early<'py>;
+
     #[inline(always)]
-    fn first_step<'py>(&self, py: Python<'py>) -> Result<Step<'py>, Early<'py>> {
-        if let Some(cold) = self.cold.get() {
-            self.claim_approval(py, cold)?; // a resumed call uses up its pending value
+    fn claim(&self) -> Result<(), Early<'py>> {
+        match self.state.cold.get() {
+            Some(cold) => self.state.claim_approval(self.py, cold),
+            None => Ok(()),
         }
-        if self.has_layers(py)
-            && let Some(given) = self.enter_middleware(py)?
-        {
-            return Ok(self.advance(py, given)); // the next layer runs in place of the tool
-        }
-        let request = self.read_request(py)?; // any wire format → name, arguments
-        let tool = self.admit(py, &request)?; // registry, group, view
-        if budgets_are_in_use() {
-            self.open_budget(py, tool.get()); // of the result
-        }
-        if let Some(cold) = self.cold.get() {
-            refuse_uncertain(py, cold, tool.get(), &request.arguments)?; // repairs that may not be what was meant
-        }
-        let permitted = self.decide(py, &tool, request.arguments)?; // allow, ask, deny
-        self.go_on(py, permitted)
     }
 
-    /// The rest of the path, once the arguments are known that may run. `None` if the approver is asked first.
     #[inline(always)]
-    pub(super) fn go_on<'py>(
+    fn middleware(&self) -> Result<Option<Step<'py>>, Early<'py>> {
+        if !self.state.has_layers(self.py) {
+            return Ok(None);
+        }
+        let given = self.state.enter_middleware(self.py)?;
+        Ok(given.map(|given| self.state.advance(self.py, given)))
+    }
+
+    #[inline(always)]
+    fn request(&self) -> Result<Request<'py>, Early<'py>> {
+        self.state.read_request(self.py)
+    }
+
+    #[inline(always)]
+    fn admit(&self, request: &Request<'py>) -> Result<Self::Tool, Early<'py>> {
+        let tool = self.state.admit(self.py, request)?;
+        if budgets_are_in_use() {
+            self.state.open_budget(self.py, tool.get()); // of the result
+        }
+        Ok(tool)
+    }
+
+    #[inline(always)]
+    fn deny_outright(&self, tool: &Self::Tool, request: &Request<'py>) -> Result<Clearance, Early<'py>> {
+        self.state.deny_outright(self.py, tool, request)
+    }
+
+    #[inline(always)]
+    fn arguments(
+        &self,
+        tool: &Self::Tool,
+        request: Request<'py>,
+        clearance: Clearance,
+    ) -> Result<Arguments<'py>, Early<'py>> {
+        let (state, py) = (self.state, self.py);
+        if clearance == Clearance::Decide && state.is_approved(tool.get()) {
+            return Ok(Arguments::Approved);
+        }
+        let arguments = state.read_arguments(py, tool.get(), request)?;
+        if state.single && tool.get().postprocess.is_some() {
+            state.keep_block(py, &arguments);
+        }
+        match clearance {
+            Clearance::Pass => state.bound(py, tool.get().plan.bind(&arguments, state)).map(Arguments::Bound),
+            Clearance::Decide => attached(py, |py| state.check_arguments(py, tool, &arguments)),
+        }
+    }
+
+    #[inline(always)]
+    fn permission(&self, tool: &Self::Tool, arguments: Arguments<'py>) -> Result<BoundArguments<'py>, Early<'py>> {
+        match arguments {
+            Arguments::Bound(arguments) => Ok(arguments),
+            other => attached(self.py, |py| self.state.decide(py, tool, other)),
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, tool: &Self::Tool) -> Result<(), Early<'py>> {
+        match self.state.view.get(self.py) {
+            Some(view) => count_call(view.get(), tool.get()),
+            None => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn run(&self, tool: Self::Tool, arguments: BoundArguments<'py>) -> Step<'py> {
+        match self.state.run(self.py, tool.get(), arguments) {
+            Ok(given) => self.state.advance(self.py, given), // response, postprocess
+            Err(early) => self.state.end_early(self.py, early),
+        }
+    }
+}
+
+impl State {
+    /// The first step of a call, from its request to its first response.
+    #[inline(always)]
+    fn first_step<'py>(&self, py: Python<'py>) -> Result<Step<'py>, Early<'py>> {
+        path::begin(&Stages { state: self, py })
+    }
+
+    /// The rest of the path of a call that was waiting.
+    pub(super) fn proceed<'py>(&self, py: Python<'py>, permitted: BoundArguments<'py>) -> Result<Step<'py>, Early<'py>> {
+        path::proceed(&Stages { state: self, py }, self.tool(py), permitted)
+    }
+
+    /// The outcome of binding: arguments that do not fit are answered, what the developer's code raises is an error of the tool.
+    #[inline(always)]
+    pub(super) fn bound<'py>(
         &self,
         py: Python<'py>,
-        permitted: Option<Bound<'py, PyDict>>,
-    ) -> Result<Step<'py>, Early<'py>> {
-        let Some(arguments) = permitted else { return Ok(self.step(py, PyNone::get(py).as_any())) };
-        let tool = self.tool(py);
-        if let Some(view) = self.view.get(py) {
-            count_call(view.get(), tool.get())?; // the limits of its session
-        }
-        let given = self.run(py, tool.get(), &arguments); // bind and check; call, thread, process, background
-        let given = given.inspect_err(|early| self.uncount_refused(py, early))?;
-        Ok(self.advance(py, given)) // response, postprocess
+        bound: Result<BoundArguments<'py>, Unbound>,
+    ) -> Result<BoundArguments<'py>, Early<'py>> {
+        bound.map_err(|unbound| match unbound {
+            Unbound::Refused(reply) => Early::Reply(reply),
+            Unbound::Raised(error) => Early::Step(self.fail(py, *error)),
+        })
     }
 
     /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
@@ -145,6 +226,7 @@ impl State {
         attached(py, |py| {
             let response = match early {
                 Early::Step(step) => return step,
+                Early::Wait => return self.step(py, PyNone::get(py).as_any()),
                 Early::Reply(answer) => {
                     self.open_budget_without_tool(py);
                     response::answer(py, &answer).and_then(|response| self.in_class(py, response))
@@ -257,14 +339,11 @@ impl State {
         }
     }
 
-    /// A step whose approver or store may have answered: the call goes on as the first step does after permission.
+    /// A step whose approver or store may have answered.
     #[cold]
     fn after_approval<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Result<Step<'py>, Early<'py>> {
         let permitted = self.await_answer(py, value)?;
-        if self.phase.get() == Phase::Ready {
-            return self.first_step(py); // the pending value of a resumed call is used up
-        }
-        self.go_on(py, permitted)
+        self.proceed(py, permitted)
     }
 
     /// A step as few calls take it: inside a span, or asked for by `asend` or `athrow`. `None` if this one is like the

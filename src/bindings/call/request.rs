@@ -12,16 +12,17 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use super::cold::Repaired;
+use super::cold::Cold;
 use super::python::attached;
 use super::python::drive::DictWalk;
 use super::state::{Early, State};
 use crate::bindings::once::intern;
+use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};
-use crate::call::{ArgumentMode, CallError, CallInfo, Reply, ToolCall};
+use crate::call::{CallError, CallInfo, ReadRepairs, Reply, ToolCall};
 use crate::provider::{self, Dialect};
 use crate::registry::Session;
 use crate::trace::ToolSpan;
@@ -37,13 +38,32 @@ pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyString>() || json::may_be_call(object)
 }
 
-/// A request that was read.
+/// A request whose tool is named. Its arguments are read when it is known that the tool may be called.
 pub(super) struct Request<'py> {
     name: Bound<'py, PyAny>,
-    pub(super) arguments: Bound<'py, PyDict>,
+    input: Input<'py>,
+}
+
+/// The arguments of a request as they came.
+enum Input<'py> {
+    /// A dict, which is how nearly all come.
+    Arguments(Bound<'py, PyDict>),
+    /// JSON text, a mapping, or nothing.
+    Unread(Bound<'py, PyAny>),
+    /// The reply to arguments that cannot be read.
+    Refused(Box<Reply>),
 }
 
 impl<'py> Request<'py> {
+    /// The arguments as they came, for records of a call that never ran.
+    pub(super) fn shown(&self) -> Option<Bound<'py, PyAny>> {
+        match &self.input {
+            Input::Arguments(arguments) => Some(arguments.clone().into_any()),
+            Input::Unread(input) => Some(input.clone()),
+            Input::Refused(_) => None,
+        }
+    }
+
     /// The name of the tool.
     pub(super) fn name(&self) -> Result<&str, Early<'py>> {
         self.name_object()?.to_str().map_err(|_| bad("its `name` is not valid Unicode".to_owned()))
@@ -59,13 +79,13 @@ impl<'py> Request<'py> {
 }
 
 impl State {
-    /// Reads the name and the arguments. Both are owned: a key of the request may run code that changes it.
+    /// Finds the name and the arguments. Both are owned: a key of the request may run code that changes it.
     #[inline(always)]
     pub(super) fn read_request<'py>(&self, py: Python<'py>) -> Result<Request<'py>, Early<'py>> {
         let Some(request) = self.request.get(py) else { return Err(missing_name()) };
         if self.single {
             let arguments = self.keywords(py).unwrap_or_else(|| PyDict::new(py));
-            return Ok(Request { name: request, arguments });
+            return Ok(Request { name: request, input: Input::Arguments(arguments) });
         }
         let Ok(block) = request.cast::<PyDict>() else {
             return attached(py, |_| self.read_another_kind(&request));
@@ -76,12 +96,11 @@ impl State {
         if has_special_type(block)? {
             return attached(py, |_| self.read_another_format(&request));
         }
-        match input.cast_into_exact::<PyDict>() {
-            Ok(arguments) => Ok(Request { name, arguments }),
-            Err(other) => {
-                attached(py, |_| self.read_input(Request { name, arguments: PyDict::new(py) }, other.into_inner()))
-            }
-        }
+        let input = match input.cast_into_exact::<PyDict>() {
+            Ok(arguments) => Input::Arguments(arguments),
+            Err(other) => Input::Unread(other.into_inner()),
+        };
+        Ok(Request { name, input })
     }
 
     /// A request that is not a dict: a call that was read before, text, a mapping, or the object of a library.
@@ -103,66 +122,90 @@ impl State {
         let py = request.py();
         let call = as_call(request, self.origin(py).as_ref())?;
         let call = call.get();
+        let refused = |reply| {
+            let input = Input::Refused(Box::new(reply));
+            Ok(Request { name: PyString::new(py, &call.call.name).into_any(), input })
+        };
         if let Some(error) = &call.call.error {
-            return Err(bad(reason(&call.call, error)));
+            let reply = Reply::BadCall { reason: reason(&call.call, error) };
+            return if call.call.name.is_empty() { Err(reply.into()) } else { refused(reply) };
         }
-        let arguments = to_dict(py, &call.call)?;
+        let arguments = match to_dict(py, &call.call) {
+            Ok(arguments) => arguments,
+            Err(reply) => return refused(reply),
+        };
         let block = call.to_block(py)?;
         block.set_item(intern!(py, "input"), &arguments)?;
         let Some(name) = block.get_item(intern!(py, "name"))? else { return Err(missing_name()) };
         self.request.set(block.into_any());
         let ToolCall { repairs, is_truncated, has_duplicate_keys, .. } = &call.call;
-        if !repairs.is_empty() || *is_truncated || *has_duplicate_keys {
-            let (repairs, is_truncated, has_duplicate_keys) = (repairs.clone(), *is_truncated, *has_duplicate_keys);
-            *self.cold().repaired.borrow_mut() = Repaired { repairs, is_truncated, has_duplicate_keys };
-        }
-        Ok(Request { name, arguments })
+        self.note_reading(ReadRepairs {
+            repairs: repairs.clone(),
+            is_truncated: *is_truncated,
+            has_duplicate_keys: *has_duplicate_keys,
+        });
+        Ok(Request { name, input: Input::Arguments(arguments) })
     }
 
-    /// The arguments of a block in whatever form they came: an object, its JSON text, or nothing.
-    fn read_input<'py>(&self, request: Request<'py>, input: Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
-        let py = input.py();
-        if input.is_none() {
-            return Ok(request);
+    /// Keeps the repairs that were needed to read the request.
+    fn note_reading(&self, read: ReadRepairs) {
+        if !read.is_empty() {
+            *self.cold().repaired.borrow_mut() = read;
         }
-        let name = request.name()?.to_owned();
-        let arguments = if let Ok(input) = input.cast::<PyDict>() {
-            input.copy()?
-        } else if let Ok(text) = input.cast::<PyString>() {
-            self.read_text(py, &name, &text.to_string_lossy())?
-        } else if let Ok(mapping) = input.cast::<PyMapping>() {
+    }
+
+    /// Reads the arguments of a request, in whatever form they came, and refuses those that may not be what was meant.
+    #[inline(always)]
+    pub(super) fn read_arguments<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        request: Request<'py>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let arguments = match request.input {
+            Input::Arguments(arguments) => arguments,
+            Input::Unread(input) => attached(py, |_| self.read_input(tool, input))?,
+            Input::Refused(reply) => return Err(Early::Reply(reply)),
+        };
+        if let Some(cold) = self.cold.get()
+            && !cold.repaired.borrow().is_empty()
+        {
+            attached(py, |_| refuse_repaired(cold, tool, &arguments))?;
+        }
+        Ok(arguments)
+    }
+
+    /// The arguments of a block that are not a dict: a mapping, JSON text, or nothing.
+    fn read_input<'py>(&self, tool: &PyTool, input: Bound<'py, PyAny>) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let (py, name) = (input.py(), &tool.name);
+        if input.is_none() {
+            return Ok(PyDict::new(py));
+        }
+        if let Ok(input) = input.cast::<PyDict>() {
+            return Ok(input.copy()?);
+        }
+        if let Ok(text) = input.cast::<PyString>() {
+            return self.read_text(py, tool, &text.to_string_lossy());
+        }
+        if let Ok(mapping) = input.cast::<PyMapping>() {
             let copy = PyDict::new(py);
             copy.update(mapping)?;
-            copy
-        } else {
-            return Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))));
-        };
-        Ok(Request { arguments, ..request })
+            return Ok(copy);
+        }
+        Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
     }
 
     /// Arguments that came as JSON text.
-    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Early<'py>> {
-        let is_off = self.repair_mode(py) == RepairMode::Off;
-        let reading = if is_off { read_strictly(text) } else { read(text) }
-            .map_err(|error| bad(format!("the `input` of '{name}' cannot be read: {error}")))?;
-        if !reading.repairs.is_empty() {
-            *self.cold().repaired.borrow_mut() = Repaired {
-                repairs: reading.repairs,
-                is_truncated: reading.is_truncated,
-                has_duplicate_keys: reading.has_duplicate_keys,
-            };
-        }
-        to_dict(py, &ToolCall::new(name, reading.arguments))
-    }
-
-    /// The repair mode of this call.
-    fn repair_mode(&self, py: Python<'_>) -> RepairMode {
-        if let Some(tool) = self.tool.get(py) {
-            return tool.get().plan.repair();
-        }
-        let Some(toolkit) = self.toolkit.get(py) else { return RepairMode::On };
-        let behaviour = toolkit.get().behaviour();
-        if behaviour.arguments == ArgumentMode::Pass { RepairMode::Off } else { behaviour.repair }
+    fn read_text<'py>(&self, py: Python<'py>, tool: &PyTool, text: &str) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let reading = if tool.plan.repair() == RepairMode::Off { read_strictly(text) } else { read(text) };
+        let reading =
+            reading.map_err(|error| bad(format!("the `input` of '{}' cannot be read: {error}", tool.name)))?;
+        self.note_reading(ReadRepairs {
+            repairs: reading.repairs,
+            is_truncated: reading.is_truncated,
+            has_duplicate_keys: reading.has_duplicate_keys,
+        });
+        Ok(to_dict(py, &ToolCall::new(&*tool.name, reading.arguments))?)
     }
 
     /// The request that middlewares get: a block as it came, and any other format as a `ToolCall`.
@@ -210,13 +253,17 @@ impl State {
         };
         let (Some(toolkit), Ok(name)) = (self.toolkit.get(py), request.name()) else { return Ok(()) };
         let Some(tool) = toolkit.get().find_in_dialect(py, dialect, name) else { return Ok(()) };
-        let tool = tool.get();
+        let tool = tool.bind(py);
         // A call that is not admitted is answered under the name that the model used.
-        if self.find_admitted(py, &tool.name).is_err() || tool.check_extension().is_err() {
+        if self.find_admitted(py, &tool.get().name).is_err() || tool.get().check_extension().is_err() {
             return Ok(());
         }
+        // Under its own name the call would be denied before its arguments are read.
+        self.deny_outright(py, tool, &request)?;
+        let tool = tool.get();
+        let arguments = self.read_arguments(py, tool, request)?;
         let in_dialect = tool.in_dialect(py, dialect, toolkit.get())?;
-        let input = in_dialect.get().decoded(request.arguments.as_any())?.map_err(|problem| {
+        let input = in_dialect.get().decoded(arguments.as_any())?.map_err(|problem| {
             let problems = tool.plan.redaction().problems(vec![problem]);
             let text = problems.iter().map(|problem| dialect::refusal(&tool.name, problem)).collect();
             Early::from(Reply::InvalidArguments { text })
@@ -424,12 +471,23 @@ pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) ->
 
 /// The arguments as Python objects. Python itself refuses some of what is valid JSON: integers of more digits than its
 /// limit.
-fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Early<'py>> {
+fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Reply> {
     let name = &call.name;
     let object = json::to_python(py, &call.arguments).map_err(|error| {
-        bad(format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error)))
+        let reason = format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error));
+        Reply::BadCall { reason }
     })?;
-    object.cast_into::<PyDict>().map_err(|_| bad(format!("the arguments of '{name}' must be an object")))
+    let arguments = object.cast_into::<PyDict>();
+    arguments.map_err(|_| Reply::BadCall { reason: format!("the arguments of '{name}' must be an object") })
+}
+
+/// Refuses arguments whose repairs may not be what was meant.
+#[cold]
+fn refuse_repaired<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDict>) -> Result<(), Early<'py>> {
+    let read = cold.repaired.borrow().clone();
+    let (refused, more) = tool.plan.refuse_repaired(&read, tool.is_read_only(), arguments);
+    cold.repaired.borrow_mut().repairs.extend(more);
+    refused.map_or(Ok(()), |reply| Err(reply.into()))
 }
 
 fn reason(call: &ToolCall, error: &CallError) -> String {

@@ -76,6 +76,8 @@ pub(super) enum Early<'py> {
     Raise(Box<PyErr>),
     /// The stage has ended the call itself.
     Step(Step<'py>),
+    /// The call waits for an approver or a write, in the phase that was set.
+    Wait,
 }
 
 impl From<PyErr> for Early<'_> {
