@@ -126,14 +126,20 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
     /// Mistakes of the developer.
     pub fn prepare(&self, request: &ToolCall, call: &CallInfo) -> Result<Prepared<'r, B>, H::Error> {
         let mut repairs = Vec::new();
-        let tool = match readable(request).and_then(|()| self.admit(&request.name)) {
+        let tool = match self.find(request) {
             Ok(tool) => tool,
             Err(reply) => return Ok(Prepared { tool: None, repairs, next: Next::Respond(reply) }),
         };
         let stage = PermissionStage { tool, call, permissions: self.permissions, host: self.host };
         let next = match self.permissions.preview(tool, call.caller.as_deref(), None) {
-            // What a rule denies is denied before the arguments are looked at.
-            Preview::Deny(verdict) => stage.deny(&verdict, &tool.redaction().unchecked(request.arguments.clone()))?,
+            // What a rule denies is denied before the arguments are looked at, even if they cannot be read.
+            Preview::Deny(verdict) => {
+                let shown = match &request.error {
+                    None => tool.redaction().unchecked(request.arguments.clone()),
+                    Some(_) => Value::Null,
+                };
+                stage.deny(&verdict, &shown)?
+            }
             preview => match (accept(tool, request, &mut repairs), preview) {
                 (Ok(arguments), Preview::Pass) => Next::Run(arguments),
                 (Ok(arguments), _) => stage.decide(arguments)?,
@@ -146,13 +152,25 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
     /// The outcome that a call would have: the same stages, without anything that has an effect.
     #[must_use]
     pub fn outlook(&self, request: &ToolCall, call: &CallInfo) -> Outlook {
-        let tool = match readable(request).and_then(|()| self.admit(&request.name)) {
+        let tool = match self.find(request) {
             Ok(tool) => tool,
             Err(reply) => return Outlook::refused(reply),
         };
         let arguments = accept(tool, request, &mut Vec::new());
         let stage = PermissionStage { tool, call, permissions: self.permissions, host: self.host };
         stage.outlook(arguments.map_err(Unfit::Refused), false)
+    }
+
+    /// Finds the tool of a request. If the caller has no such tool, a request that cannot be read is answered with the reason for
+    /// that: it may be no call of a tool at all.
+    fn find(&self, request: &ToolCall) -> Result<&'r Tool<B>, Reply> {
+        if request.name.is_empty() {
+            readable(request)?;
+        }
+        self.admit(&request.name).map_err(|reply| match readable(request) {
+            Err(unreadable) if reply.names_no_tool() => unreadable,
+            _ => reply,
+        })
     }
 
     /// Finds the tool of a call and sees whether it may be called.
@@ -210,6 +228,7 @@ fn accept<B: Profile>(
     request: &ToolCall,
     repairs: &mut Vec<Repair>,
 ) -> Result<CheckedArguments, Reply> {
+    readable(request)?;
     let rules = rules(tool);
     let read = ReadRepairs {
         repairs: request.repairs.clone(),

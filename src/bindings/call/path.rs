@@ -1,4 +1,4 @@
-//! The path of a call, in one place: request → admission → arguments → permission → run → response.
+//! The path of a call, in one place: request → admission → denial without arguments → arguments → permission → run → response.
 //!
 //! Each stage is a file beside this one and gives its result, or the early end of the call; none calls the next. A step
 //! of a stream begins and ends here.
@@ -12,7 +12,6 @@ use super::context::report_first;
 use super::observe::gate;
 use super::python::{attached, stack};
 use super::request::Request;
-use super::respond::refuse_uncertain;
 use super::run::Given;
 use super::session::count_call;
 use super::state::{Early, Phase, Resumed, State, Step};
@@ -36,15 +35,14 @@ impl State {
         {
             return Ok(self.advance(py, given)); // the next layer runs in place of the tool
         }
-        let request = self.read_request(py)?; // any wire format → name, arguments
-        let tool = self.admit(py, &request)?; // registry, group, view
+        let request = self.read_request(py)?; // any wire format → name, arguments as sent
+        let tool = self.admit(py, &request).map_err(|early| request.unadmitted(early))?; // registry, group, view
         if budgets_are_in_use() {
             self.open_budget(py, tool.get()); // of the result
         }
-        if let Some(cold) = self.cold.get() {
-            refuse_uncertain(py, cold, tool.get(), &request.arguments)?; // repairs that may not be what was meant
-        }
-        let permitted = self.decide(py, &tool, request.arguments)?; // allow, ask, deny
+        let is_ruled = self.deny_outright(py, &tool, &request)?; // rules that need no arguments
+        let arguments = self.certain_arguments(py, tool.get(), request)?; // readable, in one way
+        let permitted = if is_ruled { self.decide(py, &tool, &arguments)? } else { Some(arguments) }; // allow, ask, deny
         self.go_on(py, permitted)
     }
 

@@ -8,6 +8,7 @@ use super::chunk::Chunk;
 use super::cold::Cold;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::python::{attached, object};
+use super::request::Request;
 use super::run::{Runnable, runnable};
 use super::state::{Early, Ending, Phase, Resumed, State, Step};
 use crate::bindings::errors;
@@ -342,19 +343,26 @@ impl State {
     }
 }
 
-/// Refuses arguments whose repairs may not be what was meant.
-#[inline]
-pub(super) fn refuse_uncertain<'py>(
-    py: Python<'py>,
-    cold: &Cold,
-    tool: &PyTool,
-    arguments: &Bound<'py, PyDict>,
-) -> Result<(), Early<'py>> {
-    let is_as_sent = {
-        let repaired = cold.repaired.borrow();
-        repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys
-    };
-    if is_as_sent { Ok(()) } else { attached(py, |_| refuse_uncertain_repairs(cold, tool, arguments)) }
+impl State {
+    /// The arguments of a request. Refuses those that cannot be read, or whose repairs may not be what was meant.
+    #[inline(always)]
+    pub(super) fn certain_arguments<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        request: Request<'py>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let arguments = request.arguments.map_err(Early::Reply)?;
+        let Some(cold) = self.cold.get() else { return Ok(arguments) };
+        let is_as_sent = {
+            let repaired = cold.repaired.borrow();
+            repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys
+        };
+        if !is_as_sent {
+            attached(py, |_| refuse_uncertain_repairs(cold, tool, &arguments))?;
+        }
+        Ok(arguments)
+    }
 }
 
 #[cold]

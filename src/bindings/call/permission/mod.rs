@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use super::arguments::ArgumentNotes;
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
-use super::request::Peeked;
+use super::request::{Peeked, Request};
 use super::state::{Early, Phase, State, Step};
 use crate::Error;
 use crate::bindings::imported::{APPROVAL, APPROVAL_REQUEST, ASK_APPROVER, CANCEL_QUESTIONS};
@@ -36,7 +36,9 @@ use crate::call::{
     ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, PermissionStage, Preview, Standing, ToolFacts,
     Unfit, Waiting,
 };
-use crate::policy::{Answer, Approvals, AuditRecord, CallFacts, Decision, Permission, Policy, Redaction, ToolKind};
+use crate::policy::{
+    Answer, Approvals, AuditRecord, CallFacts, Decision, Permission, Policy, Redaction, ToolKind, Verdict,
+};
 use crate::store::Write;
 
 use confirm::{secrets_of, without_secrets};
@@ -47,49 +49,85 @@ pub(super) use write::Writing;
 type Permitted<'py> = Result<Option<Bound<'py, PyDict>>, Early<'py>>;
 
 impl State {
-    /// Decides whether the tool may run with these arguments.
+    /// Denies a call that a rule denies whatever its arguments are. True if the rules have to see the arguments as well.
     #[inline(always)]
-    pub(super) fn decide<'py>(
+    pub(super) fn deny_outright<'py>(
         &self,
         py: Python<'py>,
         tool: &Bound<'py, PyTool>,
-        arguments: Bound<'py, PyDict>,
-    ) -> Permitted<'py> {
+        request: &Request<'py>,
+    ) -> Result<bool, Early<'py>> {
         let PyTool { traits, allow_cache, permissions, .. } = tool.get();
         let asks = traits.permission == Permission::Confirm || traits.confirmation == Confirmation::Decides;
         let is_allowed = permissions.get().core().lets_pass(asks, allow_cache, self.view.get(py).is_some());
         if is_allowed && self.cold.get().is_none_or(|cold| !cold.is_resumed()) {
-            return Ok(Some(arguments));
+            return Ok(false);
         }
-        attached(py, |py| self.decide_by_rules(py, tool, arguments))
+        attached(py, |py| self.deny_by_rules(py, tool, request))
     }
 
     #[cold]
+    fn deny_by_rules<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &Bound<'py, PyTool>,
+        request: &Request<'py>,
+    ) -> Result<bool, Early<'py>> {
+        if let Some(toolkit) = self.toolkit.get(py) {
+            toolkit.get().warn_of_rules(py);
+        }
+        if self.resumes(tool.get()) {
+            return Ok(true); // decided about with the arguments that were approved
+        }
+        match self.preview(py, tool.get()) {
+            Preview::Pass => Ok(tool.get().traits.confirmation == Confirmation::Decides),
+            Preview::NeedsArguments => Ok(true),
+            Preview::Deny(verdict) => Err(self.deny(py, tool, &verdict, request)?),
+        }
+    }
+
+    /// Ends a call that a rule denies; the request is for the audit only.
+    fn deny<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &Bound<'py, PyTool>,
+        verdict: &Verdict,
+        request: &Request<'py>,
+    ) -> Result<Early<'py>, Early<'py>> {
+        let shown = request.arguments.as_ref().map_or(Value::Null, |came| redacted(tool.get(), came.as_any()));
+        let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(verdict, &shown))?;
+        Ok(self.end_by(py, tool, next))
+    }
+
+    /// True if this call resumes a pending one of the tool.
+    fn resumes(&self, tool: &PyTool) -> bool {
+        self.known_info().is_some_and(|call| call.resumption.as_ref().is_some_and(|it| it.is_for(&tool.name)))
+    }
+
+    /// Decides whether the tool may run with these arguments.
+    #[cold]
+    pub(super) fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &Bound<'py, PyTool>,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Permitted<'py> {
+        attached(py, |py| self.decide_by_rules(py, tool, arguments))
+    }
+
     fn decide_by_rules<'py>(
         &self,
         py: Python<'py>,
         tool: &Bound<'py, PyTool>,
-        arguments: Bound<'py, PyDict>,
+        arguments: &Bound<'py, PyDict>,
     ) -> Permitted<'py> {
-        if let Some(toolkit) = self.toolkit.get(py) {
-            toolkit.get().warn_of_rules(py);
-        }
         if let Some(call) = self.known_info()
             && let Some(resumption) = call.resumption.as_ref().filter(|it| it.is_for(&tool.get().name))
         {
             let next = self.in_stage(py, tool, &call, |stage| stage.resume(resumption))?;
             return next.map_or_else(|| Err(Early::Step(self.end_of_stream(py))), |next| self.follow(py, tool, next));
         }
-        match self.preview(py, tool.get()) {
-            Preview::Pass if tool.get().traits.confirmation != Confirmation::Decides => return Ok(Some(arguments)),
-            Preview::Deny(verdict) => {
-                let shown = redacted(tool.get(), arguments.as_any());
-                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
-                return Err(self.end_by(py, tool, next));
-            }
-            Preview::Pass | Preview::NeedsArguments => {}
-        }
-        let checked = match tool.get().plan.check_arguments(&arguments, self)? {
+        let checked = match tool.get().plan.check_arguments(arguments, self)? {
             Ok(checked) if self.asks_tool(py, tool, &checked) => return self.ask_tool(py, tool, checked),
             other => other,
         };
@@ -122,8 +160,8 @@ impl State {
             })
     }
 
-    /// Refuses a call that a rule denies whatever its arguments are, before any middleware sees it.
-    pub(super) fn deny_outright<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
+    /// Denies a call that a rule denies whatever its arguments are, before any middleware sees it.
+    pub(super) fn deny_before_layers<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
         let Some(toolkit) = self.toolkit.get(py) else { return Ok(()) };
         if !toolkit.get().permissions(py).get().core().is_ruled() {
             return Ok(());
@@ -132,9 +170,9 @@ impl State {
         let Some(name) = Peeked::of(py, self).name else { return Ok(()) };
         let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
         let Preview::Deny(verdict) = self.preview(py, tool.get()) else { return Ok(()) };
-        let shown = Peeked::arguments(py, self).map_or(Value::Null, |input| redacted(tool.get(), &input));
-        let next = self.in_stage(py, &tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
-        Err(self.end_by(py, &tool, next))
+        // The call ends here, so that no middleware misses the request as it came.
+        let request = self.read_request(py)?;
+        Err(self.deny(py, &tool, &verdict, &request)?)
     }
 
     /// Goes on waiting for the answer: the arguments that may run, once it is there; `None` if there is another question.

@@ -13,7 +13,6 @@ use crate::Error;
 use crate::bindings::call::cold::Cold;
 use crate::bindings::call::python::{attached, object};
 use crate::bindings::call::request::{NO_CALL, block, is_readable};
-use crate::bindings::call::respond::refuse_uncertain;
 use crate::bindings::call::state::{Early, Origin, State, Step};
 use crate::bindings::imported::FINISHED;
 use crate::bindings::into_response::error_text;
@@ -22,7 +21,7 @@ use crate::bindings::once::intern;
 use crate::bindings::policy::value_of;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
-use crate::call::{CallInfo, Outlook, Reply};
+use crate::call::{CallInfo, Outlook, Reply, Unfit};
 use crate::policy::Pending;
 
 /// The stream that resumes a pending call. Its first step decides whether that is possible.
@@ -127,11 +126,12 @@ pub(crate) fn check<'py>(origin: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -
 fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Result<Outlook, Early<'py>> {
     let request = state.read_request(py)?;
     let name = name.insert(request.name()?.to_owned());
-    let tool = state.find_admitted(py, name)?;
-    if let Some(cold) = state.cold.get() {
-        refuse_uncertain(py, cold, tool.get(), &request.arguments)?;
-    }
-    let checked = tool.get().plan.check_arguments(&request.arguments, state)?;
+    let tool = state.find_admitted(py, name).map_err(|reply| request.unadmitted(reply.into()))?;
+    let checked = match state.certain_arguments(py, tool.get(), request) {
+        Ok(arguments) => tool.get().plan.check_arguments(&arguments, state)?,
+        Err(Early::Reply(reply)) => Err(Unfit::Refused(*reply)),
+        Err(early) => return Err(early),
+    };
     let mut confirms = false;
     if let Ok(checked) = &checked
         && state.asks_tool(py, &tool, checked)
