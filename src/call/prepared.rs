@@ -161,6 +161,15 @@ impl<'r, B: Profile, H: Host> Path<'r, B, H> {
         }
     }
 
+    /// Finds the tool of a request. If the caller has no such tool, a request that cannot be read is answered with the reason for
+    /// that: it may be no call of a tool at all.
+    fn find(&self, request: &ToolCall) -> Result<&'r Tool<B>, Reply> {
+        self.admit(&request.name).map_err(|reply| match readable(request) {
+            Err(unreadable) if reply.names_no_tool() => unreadable,
+            _ => reply,
+        })
+    }
+
     /// Finds the tool of a call and sees whether it may be called.
     ///
     /// # Errors
@@ -261,7 +270,7 @@ impl<'r, B: Profile, H: Host> Driver for Preparing<'_, 'r, B, H> {
     }
 
     fn admit(&self, (): &()) -> Result<&'r Tool<B>, Self::Early> {
-        let tool = self.path.admit(&self.request.name)?;
+        let tool = self.path.find(self.request)?;
         self.tool.set(Some(tool));
         Ok(tool)
     }
@@ -269,7 +278,10 @@ impl<'r, B: Profile, H: Host> Driver for Preparing<'_, 'r, B, H> {
     fn deny_outright(&self, tool: &&'r Tool<B>, (): &()) -> Result<Clearance, Self::Early> {
         let stage = self.stage(tool);
         stage.preview(None).or_else(|verdict| {
-            let shown = tool.redaction().unchecked(self.request.arguments.clone());
+            let shown = match &self.request.error {
+                None => tool.redaction().unchecked(self.request.arguments.clone()),
+                Some(_) => Value::Null,
+            };
             let next = stage.deny(&verdict, &shown).map_err(Early::Failed)?;
             Err(Early::Next(next))
         })
@@ -334,7 +346,7 @@ impl<'r, B: Profile, H: Host> Driver for DryRun<'_, '_, 'r, B, H> {
     }
 
     fn admit(&self, (): &()) -> Result<&'r Tool<B>, Outlook> {
-        self.0.path.admit(&self.0.request.name).map_err(Outlook::refused)
+        self.0.path.find(self.0.request).map_err(Outlook::refused)
     }
 
     fn deny_outright(&self, tool: &&'r Tool<B>, (): &()) -> Result<Clearance, Outlook> {
@@ -367,6 +379,12 @@ fn named(request: &ToolCall) -> Result<(), Reply> {
     Err(Reply::BadCall { reason })
 }
 
+/// Refuses a request whose arguments cannot be read.
+fn readable(request: &ToolCall) -> Result<(), Reply> {
+    let unreadable = |error| Reply::BadCall { reason: format!("the call of '{}': {error}", request.name) };
+    request.error.as_ref().map_or(Ok(()), |error| Err(unreadable(error)))
+}
+
 fn rules<B: Profile>(tool: &Tool<B>) -> ArgumentRules<'_> {
     ArgumentRules {
         tool: &tool.name,
@@ -385,9 +403,7 @@ fn accept<B: Profile>(
     request: &ToolCall,
     repairs: &mut Vec<Repair>,
 ) -> Result<CheckedArguments, Reply> {
-    if let Some(error) = &request.error {
-        return Err(Reply::BadCall { reason: format!("the call of '{}': {error}", request.name) });
-    }
+    readable(request)?;
     let rules = rules(tool);
     let read = ReadRepairs {
         repairs: request.repairs.clone(),

@@ -420,7 +420,10 @@ struct CallReport {
     watch: Option<RustSpan>,
     began: Instant,
     chunks: usize,
+    /// The code of the response delivered last.
     code: Option<&'static str>,
+    /// Its text, if it has a code.
+    text: String,
     is_cancelled: bool,
 }
 
@@ -435,6 +438,7 @@ impl CallReport {
             began: Instant::now(),
             chunks: 0,
             code: None,
+            text: String::new(),
             is_cancelled: false,
         };
         let is_resumed = call.info.resumption.is_some();
@@ -445,6 +449,7 @@ impl CallReport {
     fn chunk(&mut self, response: &ToolResponse) {
         self.chunks += 1;
         self.code = response.code.map(Code::as_str);
+        self.text = if response.code.is_some() { response.text() } else { String::new() };
         self.is_cancelled = response.is_interrupted;
         self.emit(EventKind::Chunk, || {
             let ToolResponse { mode, is_last, stream, .. } = response;
@@ -483,6 +488,11 @@ impl Drop for CallReport {
             Outcome::Answered { code } => code,
             Outcome::Raised { .. } => "failed",
         };
+        if let Outcome::Answered { code } = &outcome
+            && !Code::is_about_permission(code)
+        {
+            self.emit(EventKind::Error, || json!({"error": code, "message": self.text}));
+        }
         self.emit(EventKind::CallEnd, || {
             let seconds = self.began.elapsed().as_secs_f64();
             json!({"outcome": word, "code": self.code, "chunks": self.chunks, "seconds": seconds})

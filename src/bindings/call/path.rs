@@ -63,7 +63,7 @@ impl<'a, 'py> Driver for Stages<'a, 'py> {
 
     #[inline(always)]
     fn admit(&self, request: &Request<'py>) -> Result<Self::Tool, Early<'py>> {
-        let tool = self.state.admit(self.py, request)?;
+        let tool = self.state.admit(self.py, request).map_err(|early| request.unadmitted(early))?;
         if budgets_are_in_use() {
             self.state.open_budget(self.py, tool.get()); // of the result
         }
@@ -86,7 +86,7 @@ impl<'a, 'py> Driver for Stages<'a, 'py> {
         if clearance == Clearance::Decide && state.is_approved(tool.get()) {
             return Ok(Arguments::Approved);
         }
-        let arguments = state.read_arguments(py, tool.get(), request)?;
+        let arguments = state.certain_arguments(py, tool.get(), request)?;
         if state.single && tool.get().postprocess.is_some() {
             state.keep_block(py, &arguments);
         }

@@ -22,7 +22,7 @@ use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
 use crate::call::repair::{RepairMode, read, read_strictly};
-use crate::call::{CallError, CallInfo, ReadRepairs, Reply, ToolCall};
+use crate::call::{ArgumentMode, CallError, CallInfo, ReadRepairs, Reply, ToolCall};
 use crate::provider::{self, Dialect};
 use crate::registry::Session;
 use crate::trace::ToolSpan;
@@ -38,32 +38,14 @@ pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyString>() || json::may_be_call(object)
 }
 
-/// A request whose tool is named. Its arguments are read when it is known that the tool may be called.
+/// A request that was read.
 pub(super) struct Request<'py> {
     name: Bound<'py, PyAny>,
-    input: Input<'py>,
-}
-
-/// The arguments of a request as they came.
-enum Input<'py> {
-    /// A dict, which is how nearly all come.
-    Arguments(Bound<'py, PyDict>),
-    /// JSON text, a mapping, or nothing.
-    Unread(Bound<'py, PyAny>),
-    /// The reply to arguments that cannot be read.
-    Refused(Box<Reply>),
+    /// The arguments as they were sent, or the reply that says why they cannot be read.
+    pub(super) arguments: Result<Bound<'py, PyDict>, Box<Reply>>,
 }
 
 impl<'py> Request<'py> {
-    /// The arguments as they came, for records of a call that never ran.
-    pub(super) fn shown(&self) -> Option<Bound<'py, PyAny>> {
-        match &self.input {
-            Input::Arguments(arguments) => Some(arguments.clone().into_any()),
-            Input::Unread(input) => Some(input.clone()),
-            Input::Refused(_) => None,
-        }
-    }
-
     /// The name of the tool.
     pub(super) fn name(&self) -> Result<&str, Early<'py>> {
         self.name_object()?.to_str().map_err(|_| bad("its `name` is not valid Unicode".to_owned()))
@@ -76,16 +58,26 @@ impl<'py> Request<'py> {
             attached(self.name.py(), |_| bad(format!("its `name` must be a string, not {}", kind_of(&self.name))))
         })
     }
+
+    /// The end of a call that was not admitted. If the caller has no such tool, a request that cannot be read is answered with the
+    /// reason for that: it may be no call of a tool at all.
+    #[cold]
+    pub(super) fn unadmitted(&self, early: Early<'py>) -> Early<'py> {
+        match (&early, &self.arguments) {
+            (Early::Reply(reply), Err(unreadable)) if reply.names_no_tool() => Early::Reply(unreadable.clone()),
+            _ => early,
+        }
+    }
 }
 
 impl State {
-    /// Finds the name and the arguments. Both are owned: a key of the request may run code that changes it.
+    /// Reads the name and the arguments. Both are owned: a key of the request may run code that changes it.
     #[inline(always)]
     pub(super) fn read_request<'py>(&self, py: Python<'py>) -> Result<Request<'py>, Early<'py>> {
         let Some(request) = self.request.get(py) else { return Err(missing_name()) };
         if self.single {
             let arguments = self.keywords(py).unwrap_or_else(|| PyDict::new(py));
-            return Ok(Request { name: request, input: Input::Arguments(arguments) });
+            return Ok(Request { name: request, arguments: Ok(arguments) });
         }
         let Ok(block) = request.cast::<PyDict>() else {
             return attached(py, |_| self.read_another_kind(&request));
@@ -96,11 +88,10 @@ impl State {
         if has_special_type(block)? {
             return attached(py, |_| self.read_another_format(&request));
         }
-        let input = match input.cast_into_exact::<PyDict>() {
-            Ok(arguments) => Input::Arguments(arguments),
-            Err(other) => Input::Unread(other.into_inner()),
-        };
-        Ok(Request { name, input })
+        match input.cast_into_exact::<PyDict>() {
+            Ok(arguments) => Ok(Request { name, arguments: Ok(arguments) }),
+            Err(other) => attached(py, |_| self.read_input(name, other.into_inner())),
+        }
     }
 
     /// A request that is not a dict: a call that was read before, text, a mapping, or the object of a library.
@@ -122,29 +113,57 @@ impl State {
         let py = request.py();
         let call = as_call(request, self.origin(py).as_ref())?;
         let call = call.get();
-        let refused = |reply| {
-            let input = Input::Refused(Box::new(reply));
-            Ok(Request { name: PyString::new(py, &call.call.name).into_any(), input })
+        let read = match &call.call.error {
+            Some(error) => Err(bad_call(reason(&call.call, error))),
+            None => to_dict(py, &call.call),
         };
-        if let Some(error) = &call.call.error {
-            let reply = Reply::BadCall { reason: reason(&call.call, error) };
-            return if call.call.name.is_empty() { Err(reply.into()) } else { refused(reply) };
-        }
-        let arguments = match to_dict(py, &call.call) {
+        let arguments = match read {
             Ok(arguments) => arguments,
-            Err(reply) => return refused(reply),
+            Err(unreadable) if call.call.name.is_empty() => return Err(Early::Reply(unreadable)),
+            Err(unreadable) => {
+                return Ok(Request { name: PyString::new(py, &call.call.name).into_any(), arguments: Err(unreadable) });
+            }
         };
         let block = call.to_block(py)?;
         block.set_item(intern!(py, "input"), &arguments)?;
         let Some(name) = block.get_item(intern!(py, "name"))? else { return Err(missing_name()) };
         self.request.set(block.into_any());
         let ToolCall { repairs, is_truncated, has_duplicate_keys, .. } = &call.call;
-        self.note_reading(ReadRepairs {
-            repairs: repairs.clone(),
-            is_truncated: *is_truncated,
-            has_duplicate_keys: *has_duplicate_keys,
-        });
-        Ok(Request { name, input: Input::Arguments(arguments) })
+        let (repairs, is_truncated, has_duplicate_keys) = (repairs.clone(), *is_truncated, *has_duplicate_keys);
+        self.note_reading(ReadRepairs { repairs, is_truncated, has_duplicate_keys });
+        Ok(Request { name, arguments: Ok(arguments) })
+    }
+
+    /// The arguments of a block in whatever form they came: an object, its JSON text, or nothing.
+    fn read_input<'py>(&self, name: Bound<'py, PyAny>, input: Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
+        let py = input.py();
+        let request = Request { name, arguments: Ok(PyDict::new(py)) };
+        if input.is_none() {
+            return Ok(request);
+        }
+        let name = request.name()?;
+        let arguments = if let Ok(input) = input.cast::<PyDict>() {
+            Ok(input.copy()?)
+        } else if let Ok(text) = input.cast::<PyString>() {
+            self.read_text(py, name, &text.to_string_lossy())
+        } else if let Ok(mapping) = input.cast::<PyMapping>() {
+            let copy = PyDict::new(py);
+            copy.update(mapping)?;
+            Ok(copy)
+        } else {
+            Err(bad_call(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
+        };
+        Ok(Request { arguments, ..request })
+    }
+
+    /// Arguments that came as JSON text.
+    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Box<Reply>> {
+        let is_off = self.repair_mode(py) == RepairMode::Off;
+        let reading = if is_off { read_strictly(text) } else { read(text) }
+            .map_err(|error| bad_call(format!("the `input` of '{name}' cannot be read: {error}")))?;
+        let Reading { repairs, is_truncated, has_duplicate_keys, .. } = reading;
+        self.note_reading(ReadRepairs { repairs, is_truncated, has_duplicate_keys });
+        to_dict(py, &ToolCall::new(name, reading.arguments))
     }
 
     /// Keeps the repairs that were needed to read the request.
@@ -154,19 +173,15 @@ impl State {
         }
     }
 
-    /// Reads the arguments of a request, in whatever form they came, and refuses those that may not be what was meant.
+    /// The arguments of a request. Refuses those that cannot be read, or whose repairs may not be what was meant.
     #[inline(always)]
-    pub(super) fn read_arguments<'py>(
+    pub(super) fn certain_arguments<'py>(
         &self,
         py: Python<'py>,
         tool: &PyTool,
         request: Request<'py>,
     ) -> Result<Bound<'py, PyDict>, Early<'py>> {
-        let arguments = match request.input {
-            Input::Arguments(arguments) => arguments,
-            Input::Unread(input) => attached(py, |_| self.read_input(tool, input))?,
-            Input::Refused(reply) => return Err(Early::Reply(reply)),
-        };
+        let arguments = request.arguments.map_err(Early::Reply)?;
         if let Some(cold) = self.cold.get()
             && !cold.repaired.borrow().is_empty()
         {
@@ -175,37 +190,14 @@ impl State {
         Ok(arguments)
     }
 
-    /// The arguments of a block that are not a dict: a mapping, JSON text, or nothing.
-    fn read_input<'py>(&self, tool: &PyTool, input: Bound<'py, PyAny>) -> Result<Bound<'py, PyDict>, Early<'py>> {
-        let (py, name) = (input.py(), &tool.name);
-        if input.is_none() {
-            return Ok(PyDict::new(py));
+    /// The repair mode of this call.
+    fn repair_mode(&self, py: Python<'_>) -> RepairMode {
+        if let Some(tool) = self.tool.get(py) {
+            return tool.get().plan.repair();
         }
-        if let Ok(input) = input.cast::<PyDict>() {
-            return Ok(input.copy()?);
-        }
-        if let Ok(text) = input.cast::<PyString>() {
-            return self.read_text(py, tool, &text.to_string_lossy());
-        }
-        if let Ok(mapping) = input.cast::<PyMapping>() {
-            let copy = PyDict::new(py);
-            copy.update(mapping)?;
-            return Ok(copy);
-        }
-        Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
-    }
-
-    /// Arguments that came as JSON text.
-    fn read_text<'py>(&self, py: Python<'py>, tool: &PyTool, text: &str) -> Result<Bound<'py, PyDict>, Early<'py>> {
-        let reading = if tool.plan.repair() == RepairMode::Off { read_strictly(text) } else { read(text) };
-        let reading =
-            reading.map_err(|error| bad(format!("the `input` of '{}' cannot be read: {error}", tool.name)))?;
-        self.note_reading(ReadRepairs {
-            repairs: reading.repairs,
-            is_truncated: reading.is_truncated,
-            has_duplicate_keys: reading.has_duplicate_keys,
-        });
-        Ok(to_dict(py, &ToolCall::new(&*tool.name, reading.arguments))?)
+        let Some(toolkit) = self.toolkit.get(py) else { return RepairMode::On };
+        let behaviour = toolkit.get().behaviour();
+        if behaviour.arguments == ArgumentMode::Pass { RepairMode::Off } else { behaviour.repair }
     }
 
     /// The request that middlewares get: a block as it came, and any other format as a `ToolCall`.
@@ -253,15 +245,15 @@ impl State {
         };
         let (Some(toolkit), Ok(name)) = (self.toolkit.get(py), request.name()) else { return Ok(()) };
         let Some(tool) = toolkit.get().find_in_dialect(py, dialect, name) else { return Ok(()) };
-        let tool = tool.bind(py);
+        let tool = tool.get();
         // A call that is not admitted is answered under the name that the model used.
-        if self.find_admitted(py, &tool.get().name).is_err() || tool.get().check_extension().is_err() {
+        if self.find_admitted(py, &tool.name).is_err() || tool.check_extension().is_err() {
             return Ok(());
         }
-        // Under its own name the call would be denied before its arguments are read.
-        self.deny_outright(py, tool, &request)?;
-        let tool = tool.get();
-        let arguments = self.read_arguments(py, tool, request)?;
+        let Ok(arguments) = &request.arguments else {
+            // The same reply is given where they are read again.
+            return Ok(self.rename_request(py, &tool.name)?);
+        };
         let in_dialect = tool.in_dialect(py, dialect, toolkit.get())?;
         let input = in_dialect.get().decoded(arguments.as_any())?.map_err(|problem| {
             let problems = tool.plan.redaction().problems(vec![problem]);
@@ -279,6 +271,25 @@ impl State {
             None => block(&name, &input)?,
         };
         self.request.set(translated.into_any());
+        Ok(())
+    }
+
+    /// Gives the request another name of its tool, and leaves the rest of it as it came.
+    fn rename_request(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let Some(request) = self.request.get(py) else { return Ok(()) };
+        let renamed = match request.cast::<PyDict>() {
+            Ok(request) if is_block(request)? => {
+                let copy = request.copy()?;
+                copy.set_item(intern!(py, "name"), name)?;
+                copy.into_any()
+            }
+            _ => {
+                let call = as_call(&request, self.origin(py).as_ref())?;
+                let call = ToolCall { name: name.to_owned(), ..call.get().call.clone() };
+                Bound::new(py, PyToolCall { call })?.into_any()
+            }
+        };
+        self.request.set(renamed);
         Ok(())
     }
 }
@@ -471,14 +482,12 @@ pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) ->
 
 /// The arguments as Python objects. Python itself refuses some of what is valid JSON: integers of more digits than its
 /// limit.
-fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Reply> {
+fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Box<Reply>> {
     let name = &call.name;
     let object = json::to_python(py, &call.arguments).map_err(|error| {
-        let reason = format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error));
-        Reply::BadCall { reason }
+        bad_call(format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error)))
     })?;
-    let arguments = object.cast_into::<PyDict>();
-    arguments.map_err(|_| Reply::BadCall { reason: format!("the arguments of '{name}' must be an object") })
+    object.cast_into::<PyDict>().map_err(|_| bad_call(format!("the arguments of '{name}' must be an object")))
 }
 
 /// Refuses arguments whose repairs may not be what was meant.
@@ -495,7 +504,11 @@ fn reason(call: &ToolCall, error: &CallError) -> String {
 }
 
 fn bad<'py>(reason: String) -> Early<'py> {
-    Reply::BadCall { reason }.into()
+    Early::Reply(bad_call(reason))
+}
+
+fn bad_call(reason: String) -> Box<Reply> {
+    Box::new(Reply::BadCall { reason })
 }
 
 #[cold]

@@ -72,7 +72,7 @@ impl State {
         if is_allowed && self.cold.get().is_none_or(|cold| !cold.is_resumed()) {
             return Ok(Clearance::Pass);
         }
-        attached(py, |py| self.preview(py, tool, || request.shown()))
+        attached(py, |py| self.preview(py, tool, || request.arguments.as_ref().ok().cloned()))
     }
 
     /// The same by a look at the rules; `shown` gives the arguments for the audit log.
@@ -81,7 +81,7 @@ impl State {
         &self,
         py: Python<'py>,
         tool: &Bound<'py, PyTool>,
-        shown: impl FnOnce() -> Option<Bound<'py, PyAny>>,
+        shown: impl FnOnce() -> Option<Bound<'py, PyDict>>,
     ) -> Result<Clearance, Early<'py>> {
         if let Some(toolkit) = self.toolkit.get(py) {
             toolkit.get().warn_of_rules(py);
@@ -94,7 +94,7 @@ impl State {
             Ok(Clearance::Pass) if !decides && !self.is_approved(tool.get()) => Ok(Clearance::Pass),
             Ok(_) => Ok(Clearance::Decide),
             Err(verdict) => {
-                let shown = shown().map_or(Value::Null, |shown| redacted(tool.get(), &shown));
+                let shown = shown().map_or(Value::Null, |shown| redacted(tool.get(), shown.as_any()));
                 let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
                 Err(self.end_by(py, tool, next))
             }
@@ -168,7 +168,7 @@ impl State {
         }
         let Some(name) = Peeked::of(py, self).name else { return Ok(()) };
         let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
-        self.preview(py, &tool, || Peeked::arguments(py, self)).map(drop)
+        self.preview(py, &tool, || self.read_request(py).ok()?.arguments.ok()).map(drop)
     }
 
     /// Goes on waiting for the answer: the arguments that may run, once it is there.

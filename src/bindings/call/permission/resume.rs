@@ -182,7 +182,7 @@ impl<'py> Driver for DryRun<'_, 'py> {
     fn admit(&self, request: &Request<'py>) -> Result<Bound<'py, PyTool>, DryEnd> {
         let name = request.name()?;
         let name = self.name.get_or_init(|| name.to_owned());
-        Ok(self.state.find_admitted(self.py, name).map_err(Outlook::refused)?)
+        Ok(self.state.find_admitted(self.py, name).map_err(|reply| request.unadmitted(reply.into()))?)
     }
 
     fn deny_outright(&self, tool: &Bound<'py, PyTool>, _: &Request<'py>) -> Result<Clearance, DryEnd> {
@@ -196,7 +196,7 @@ impl<'py> Driver for DryRun<'_, 'py> {
         request: Request<'py>,
         _: Clearance,
     ) -> Result<CheckedArguments, DryEnd> {
-        let arguments = self.state.read_arguments(self.py, tool.get(), request)?;
+        let arguments = self.state.certain_arguments(self.py, tool.get(), request)?;
         let checked = tool.get().plan.check_arguments(&arguments, self.state)?;
         let call = self.state.info(self.py);
         Ok(checked.map_err(|unfit| self.state.in_stage(self.py, tool, &call, |stage| stage.unfit(unfit)))?)
