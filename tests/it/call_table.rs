@@ -124,8 +124,7 @@ fn word<T>(value: &Value, parse: impl Fn(&str) -> Option<T>) -> T {
 
 /// A record of the audit as the table writes it: of the fields that are null only the arguments.
 fn shown(record: &AuditRecord<'_>) -> Value {
-    const FIELDS: [&str; 8] =
-        ["rule", "decision", "shadow", "answered_by", "answer", "outcome", "caller", "session"];
+    const FIELDS: [&str; 8] = ["rule", "decision", "shadow", "answered_by", "answer", "outcome", "caller", "session"];
     let record = record.to_value();
     let fields = FIELDS.iter().filter(|name| !record[**name].is_null());
     let mut shown: Map<String, Value> = fields.map(|name| ((*name).to_owned(), record[*name].clone())).collect();
@@ -139,7 +138,9 @@ fn described(event: &Event) -> String {
         EventKind::PermissionResult => "decision",
         EventKind::Error => "error",
         EventKind::CallEnd => "outcome",
-        EventKind::CallStart | EventKind::Chunk | EventKind::PermissionRequest => return event.kind.as_str().to_owned(),
+        EventKind::CallStart | EventKind::Chunk | EventKind::PermissionRequest => {
+            return event.kind.as_str().to_owned();
+        }
     };
     format!("{} {}", event.kind.as_str(), event.data[word].as_str().unwrap())
 }
