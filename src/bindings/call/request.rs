@@ -21,7 +21,7 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
-use crate::call::repair::{RepairMode, read, read_strictly};
+use crate::call::repair::{ParsedArguments, RepairMode, read, read_strictly};
 use crate::call::{ArgumentMode, CallError, CallInfo, ReadRepairs, Reply, ToolCall};
 use crate::provider::{self, Dialect};
 use crate::registry::Session;
@@ -161,9 +161,9 @@ impl State {
         let is_off = self.repair_mode(py) == RepairMode::Off;
         let reading = if is_off { read_strictly(text) } else { read(text) }
             .map_err(|error| bad_call(format!("the `input` of '{name}' cannot be read: {error}")))?;
-        let Reading { repairs, is_truncated, has_duplicate_keys, .. } = reading;
+        let ParsedArguments { arguments, repairs, is_truncated, has_duplicate_keys } = reading;
         self.note_reading(ReadRepairs { repairs, is_truncated, has_duplicate_keys });
-        to_dict(py, &ToolCall::new(name, reading.arguments))
+        to_dict(py, &ToolCall::new(name, arguments))
     }
 
     /// Keeps the repairs that were needed to read the request.

@@ -2,7 +2,7 @@
 //! a call that asks for no response.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone};
+use pyo3::types::PyNone;
 
 use super::chunk::Chunk;
 use super::cold::Cold;

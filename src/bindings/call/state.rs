@@ -1,4 +1,4 @@
-//! One call under way: its fields and its phase. The steps that it takes are in [`path`](super::path).
+//! One call under way: its fields and its phase. The steps that it takes are in [`step`](super::step).
 //!
 //! Everything is in cells behind a shared reference. No Rust borrow lives across a call into Python, because the tool
 //! may come back to the same stream while it runs.

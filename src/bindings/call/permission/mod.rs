@@ -34,8 +34,8 @@ use crate::bindings::{json, log_warning};
 use crate::bytes::random_bytes;
 use crate::call::path::Clearance;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, PermissionStage, Standing, ToolFacts,
-    Unfit, Waiting,
+    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, PermissionStage, Standing, ToolFacts, Unfit,
+    Waiting,
 };
 use crate::policy::{Answer, Approvals, AuditRecord, CallFacts, Decision, Permission, Policy, Redaction, ToolKind};
 use crate::store::Write;
@@ -138,9 +138,7 @@ impl State {
                 return self.ask_tool(py, tool, checked);
             }
             (Arguments::Checked(checked), _) => self.in_stage(py, tool, &call, |stage| stage.decide(checked)),
-            (Arguments::Approved, Some(resumption)) => {
-                self.in_stage(py, tool, &call, |stage| stage.resume(resumption))
-            }
+            (Arguments::Approved, Some(resumption)) => self.in_stage(py, tool, &call, |stage| stage.resume(resumption)),
             (Arguments::Approved, None) => self.in_stage(py, tool, &call, |stage| Ok(stage.used_up())),
         };
         self.follow(py, tool, next?)
