@@ -333,7 +333,9 @@ impl Plan {
         notes: &impl ArgumentNotes,
     ) -> Result<BoundArguments<'py>, Unbound> {
         let mut values = CallArguments::new(input.py());
-        if self.fill(input, self.handling.arguments != ArgumentMode::Pass, notes, &mut values)? {
+        let check = self.handling.arguments != ArgumentMode::Pass;
+        // What is not checked by its name could pretend to have that of a parameter which the model was not shown.
+        if (check || has_plain_names(input)) && self.fill(input, check, notes, &mut values)? {
             return Ok(BoundArguments::Listed(values));
         }
         attached(input.py(), |_| self.bind_slowly(input, notes))
