@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from support.middleware import passing
 from support.streams import last
 from toolcrib import DialectSchemas, DialectToolkit, Loss, Toolkit, errors
+from toolcrib.policy import Policy, Rule
 
 DIALECTS = ["openai", "openai_strict", "openai_responses", "openai_responses_strict", "anthropic", "gemini", "mcp"]
 
@@ -481,3 +483,23 @@ class TestHostileArguments:
 
         assert "plain" in response.text
         assert "hunter2" not in response.text
+
+
+@pytest.mark.filterwarnings("ignore:model providers refuse")
+@pytest.mark.parametrize("has_middleware", [False, True])
+@pytest.mark.parametrize("rules", [[], [Rule("deny", tool="mail.send")]])
+async def test_a_tool_of_another_name_is_found_also_if_its_arguments_cannot_be_read(
+    has_middleware: bool, rules: list[Rule]
+) -> None:
+    kit = Toolkit(run_in="inline", policy=Policy(rules))
+    kit.register_tool_function(lambda to="ann": to, func_name="mail.send")
+    if has_middleware:
+        kit.register_middleware(passing)
+    name = kit.schemas("openai")[0]["function"]["name"]
+    block = {"name": name, "input": "not JSON"}
+    call = {"id": "call-1", "type": "function", "function": {"name": name, "arguments": "not JSON"}}
+
+    responses = [await last(kit.call_tool_function(it, dialect="openai")) for it in (block, call)]
+
+    assert name != "mail.send"
+    assert [response.code for response in responses] == ["denied" if rules else "bad_call"] * 2

@@ -213,9 +213,12 @@ async def test_an_open_schema_opens_no_preset_and_no_hidden_parameter(mode: Mode
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("run_in", ["inline", "thread"])
 @pytest.mark.parametrize("sly", [Sly, SlyWithItsOwnHash])
-async def test_text_of_another_class_reaches_no_parameter_that_the_schema_hides(mode: Mode, sly: type[Sly]) -> None:
-    toolkit = Toolkit(arguments=mode)
+async def test_text_of_another_class_reaches_no_parameter_that_the_schema_hides(
+    mode: Mode, run_in: Literal["inline", "thread"], sly: type[Sly]
+) -> None:
+    toolkit = Toolkit(arguments=mode, run_in=run_in)
     schema = open_schema(amount={"type": "integer"})
     del schema["function"]["parameters"]["additionalProperties"]
     toolkit.register_tool_function(spend, json_schema=schema)

@@ -93,7 +93,7 @@ class Toolkit(BackgroundTasks):
     # True if tools of MCP servers keep names that a provider may refuse.
     _keeps_mcp_names = False
 
-    # A call starts here. src/bindings/call/path.rs has its path. src/bindings/call/python/methods.rs defines the
+    # A call starts here. src/call/path.rs has its path. src/bindings/call/python/methods.rs defines the
     # methods, because a Python wrapper would add a tenth to the cost of a call.
     call_tool_function = _core.Toolkit.call_tool_function
     call = _core.Toolkit.call

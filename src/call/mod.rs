@@ -1,7 +1,8 @@
 //! The path of a call, from a model's request to the responses to it, as decisions without I/O.
 //!
-//! Read [`tool_call`](ToolCall) (the request), then `prepare` (the path), then `permission` (its largest stage); the rest are
-//! the types that these use: replies, responses, chunks, budgets of results, modes, events, background tasks, repairs.
+//! Read [`path`] (the stages in their order), then [`tool_call`](ToolCall) (the request), `arguments` and `permission` (the two largest
+//! stages), and `prepared` (the stages for JSON); the rest are the types that these use: replies, responses, chunks, budgets of
+//! results, modes, events, background tasks, repairs.
 
 mod arguments;
 mod background;
@@ -9,8 +10,9 @@ mod budget;
 mod chunk;
 mod event;
 mod modes;
+pub mod path;
 mod permission;
-mod prepare;
+mod prepared;
 pub mod repair;
 mod reply;
 mod response;
@@ -27,9 +29,9 @@ pub use event::{Event, EventHub, EventKind, Kinds, Listener, Waker};
 pub use modes::{ArgumentMode, Behaviour, ErrorMode, ErrorSource, RepairMode, RunIn};
 pub use permission::{
     ApprovalRequest, CallInfo, CheckedArguments, Decided, DecidedBy, Deferred, Host, Next, Outlook, PermissionStage,
-    Permissions, Preview, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
+    Permissions, Resumption, Route, Standing, ToolFacts, Unfit, Waiting,
 };
-pub use prepare::{Path, Prepared, Profile};
+pub use prepared::{Path, Prepared, Profile};
 pub use reply::{Code, Reply, failed_too_often};
 pub use response::{LateMetadata, ToolResponse};
 pub use tool_call::{CallError, Change, Place, Repair, RepairKind, ToolCall};

@@ -68,6 +68,12 @@ impl Code {
         }
     }
 
+    /// True for the code of a decision about permission, which is not an error of the call.
+    #[must_use]
+    pub fn is_about_permission(code: &str) -> bool {
+        [Self::Denied, Self::Pending, Self::Cancelled].iter().any(|known| known.as_str() == code)
+    }
+
     /// True if a last response with this code is a failure of the tool or of its arguments, and false if it is a success;
     /// none if the tool had no part in it, as in a call that was denied or cancelled.
     #[must_use]
@@ -239,6 +245,12 @@ impl Reply {
             ErrorSource::Stream | ErrorSource::Postprocess if in_background => Self::FailedInBackground { message },
             ErrorSource::Function | ErrorSource::Stream | ErrorSource::Postprocess => Self::Failed { message },
         }
+    }
+
+    /// True if the caller has no tool of the name in the request.
+    #[must_use]
+    pub fn names_no_tool(&self) -> bool {
+        matches!(self, Self::UnknownTool { .. } | Self::NotAvailable { .. })
     }
 
     /// The code of the reply.

@@ -20,9 +20,8 @@ use super::run::{Failure, Run};
 use super::{NativeTool, ToolContext, Toolkit};
 use crate::Result;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Host, Next, Path, PermissionStage, Prepared, Repair,
-    Reply, ResultBudget, Resumption, Spending, ToolCall, ToolResponse, Waiting, WholeResult, WholeText,
-    failed_too_often,
+    ApprovalRequest, CallInfo, CheckedArguments, Code, EventKind, Next, Path, Repair, Reply, ResultBudget, Spending,
+    ToolCall, ToolResponse, Waiting, WholeResult, WholeText, failed_too_often,
 };
 use crate::policy::{Answer, Choice};
 use crate::registry::{LimitReached, Registry, Tool};
@@ -109,10 +108,7 @@ impl Call {
         let _ = self.budget.set(self.toolkit.budget_of(&tool).map(|budget| CallBudget::new(budget, is_kept)));
         loop {
             next = match next {
-                Next::Run(arguments) => {
-                    self.count_call(&tool.name)?;
-                    return Ok((tool.body, arguments, repairs));
-                }
+                Next::Run(arguments) => return Ok((tool.body, arguments, repairs)),
                 Next::Ask(question) => {
                     let (request, waiting) = *question;
                     let answer = self.ask(request).await;
@@ -137,24 +133,13 @@ impl Call {
             .called_by(self.info.caller.as_ref().map(text), self.info.session_id().map(text))
     }
 
-    /// Counts a call that is about to run in its session.
-    fn count_call(&self, tool: &str) -> Result<(), Early> {
-        let Some(session) = &self.info.session else { return Ok(()) };
-        session
-            .count_call()
-            .map_err(|limit| Box::new(ToolResponse::replying(&Reply::LimitExceeded { tool: tool.to_owned(), limit })))
-    }
-
     /// The stages up to the first one that waits. The tool is a copy, because the registry may change while the call waits.
     fn prepare(&self) -> Result<(Tool<NativeTool>, Vec<Repair>, Next), Early> {
         let registry = self.toolkit.registry();
         let host = NativeHost::new(&self.toolkit, &registry, &self.info, None);
         let path = self.path(&registry, &host);
         let failed = |error: crate::Error| Box::new(ToolResponse::replying(&self.denied(&error)));
-        let prepared = match &self.info.resumption {
-            Some(resumption) => self.resume(&path, resumption),
-            None => path.prepare(&self.request, &self.info),
-        };
+        let prepared = path.prepare(&self.request, &self.info);
         let prepared = prepared.map_err(failed)?;
         match (prepared.tool, prepared.next) {
             (Some(tool), next) => Ok((copy(tool), prepared.repairs, next)),
@@ -170,33 +155,6 @@ impl Call {
         host: &'a NativeHost<'a>,
     ) -> Path<'a, NativeTool, NativeHost<'a>> {
         Path { registry, view: self.toolkit.view.as_deref(), permissions: self.toolkit.permissions(), host }
-    }
-
-    /// The stages of a resumed call: the pending value is used up first.
-    fn resume<'r>(
-        &self,
-        path: &Path<'r, NativeTool, NativeHost<'r>>,
-        resumption: &Resumption,
-    ) -> Result<Prepared<'r, NativeTool>> {
-        let tool = match path.admit(&self.request.name) {
-            Ok(tool) => tool,
-            Err(reply) => {
-                // The name of an altered call is not what the model called.
-                path.host.approvals()?.0.verify(resumption.pending())?;
-                return Ok(Prepared { tool: None, repairs: Vec::new(), next: Next::Respond(reply) });
-            }
-        };
-        let stage = PermissionStage { tool, call: &self.info, permissions: path.permissions, host: path.host };
-        let next = match stage.claim(resumption)? {
-            Some(next) => next,
-            None => stage.resume(resumption)?.unwrap_or_else(|| {
-                Next::Respond(Reply::Denied {
-                    tool: tool.name.to_string(),
-                    reason: "the approval was used before".to_owned(),
-                })
-            }),
-        };
-        Ok(Prepared { tool: Some(tool), repairs: Vec::new(), next })
     }
 
     /// Asks the approver. A panic of the approver counts as no, the cancellation of all questions as cancel.
@@ -219,8 +177,8 @@ impl Call {
     fn answered(&self, tool: &Tool<NativeTool>, waiting: Waiting, answer: Answer) -> Next {
         let registry = self.toolkit.registry();
         let host = NativeHost::new(&self.toolkit, &registry, &self.info, Some(tool));
-        let stage = PermissionStage { tool, call: &self.info, permissions: self.toolkit.permissions(), host: &host };
-        stage.answer(waiting, answer).unwrap_or_else(|error| Next::Respond(self.denied(&error)))
+        let next = self.path(&registry, &host).answer(tool, &self.request, &self.info, (waiting, answer));
+        next.unwrap_or_else(|error| Next::Respond(self.denied(&error)))
     }
 
     /// The reply to an error of the developer, or to a pending value that is refused.
@@ -462,7 +420,10 @@ struct CallReport {
     watch: Option<RustSpan>,
     began: Instant,
     chunks: usize,
+    /// The code of the response delivered last.
     code: Option<&'static str>,
+    /// Its text, if it has a code.
+    text: String,
     is_cancelled: bool,
 }
 
@@ -477,6 +438,7 @@ impl CallReport {
             began: Instant::now(),
             chunks: 0,
             code: None,
+            text: String::new(),
             is_cancelled: false,
         };
         let is_resumed = call.info.resumption.is_some();
@@ -487,6 +449,7 @@ impl CallReport {
     fn chunk(&mut self, response: &ToolResponse) {
         self.chunks += 1;
         self.code = response.code.map(Code::as_str);
+        self.text = if response.code.is_some() { response.text() } else { String::new() };
         self.is_cancelled = response.is_interrupted;
         self.emit(EventKind::Chunk, || {
             let ToolResponse { mode, is_last, stream, .. } = response;
@@ -525,6 +488,11 @@ impl Drop for CallReport {
             Outcome::Answered { code } => code,
             Outcome::Raised { .. } => "failed",
         };
+        if let Outcome::Answered { code } = &outcome
+            && !Code::is_about_permission(code)
+        {
+            self.emit(EventKind::Error, || json!({"error": code, "message": self.text}));
+        }
         self.emit(EventKind::CallEnd, || {
             let seconds = self.began.elapsed().as_secs_f64();
             json!({"outcome": word, "code": self.code, "chunks": self.chunks, "seconds": seconds})

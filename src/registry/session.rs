@@ -323,15 +323,6 @@ impl Session {
         let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1));
     }
 
-    /// Takes back the count of a call that did not run after all.
-    pub fn uncount_call(&self) {
-        self.return_call();
-        self.around().for_each(Self::return_call);
-        if let Some(lineage) = &self.lineage {
-            lineage.budget().return_call();
-        }
-    }
-
     /// Counts a call for the sessions around this one and for the budget of the tree, or for none of them.
     #[cold]
     fn count_around(&self) -> Result<(), LimitReached> {

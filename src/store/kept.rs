@@ -72,7 +72,8 @@ impl KeepDocument {
             "SELECT number, record FROM toolcrib_log WHERE space = $1 ORDER BY number DESC LIMIT 1",
             &[LOG.into()],
         )?;
-        let total = last.into_iter().next().and_then(|row| row.into_iter().nth(1)).map(|cell| Kept::parse(&cell.bytes()));
+        let total =
+            last.into_iter().next().and_then(|row| row.into_iter().nth(1)).map(|cell| Kept::parse(&cell.bytes()));
         let total = total.map_or(0, |last| last.total) + content.len() as u64;
         let record = json!([space, key, content.len(), total, now]).to_string();
         insert_record(database, LOG, number, record.as_bytes())?;

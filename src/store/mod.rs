@@ -33,7 +33,7 @@ pub use file::{FileFormat, Saved, head, load, save, whole};
 pub use fork::{prepare_fork, renew_after_fork, resume_after_fork};
 pub use fs::{Disk, FileAccess, FileInfo, Fs};
 pub(crate) use fs::{not_regular, parent_of, retry_interrupted, write_all};
-pub use kept::{KeepDocument, KeptLimits};
 pub use handle::{SavedVersions, Store, TIMEOUT, Write};
+pub use kept::{KeepDocument, KeptLimits};
 pub use operation::{Append, Claim, Delete, Entries, Entry, Get, Keys, Operation, Put, Record, Records};
 pub(crate) use operation::{Forget, PutNext};

@@ -7,6 +7,7 @@ mod artifact;
 mod audit;
 mod background;
 mod budget;
+mod call_table;
 mod check;
 mod dialect;
 mod docstring;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use toolcrib::call::repair::read;
 use toolcrib::call::{
     ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, Path, PermissionStage, Permissions, Profile,
     Reply, Standing, ToolCall, Unfit, Waiting,
@@ -291,6 +292,32 @@ fn wrong_requests_end_before_the_rules_are_asked() {
     assert!(matches!(unknown, Next::Respond(Reply::UnknownTool { .. })));
     assert!(matches!(unfit, Next::Respond(Reply::InvalidArguments { .. })));
     assert!(world.took().is_empty());
+}
+
+#[test]
+fn a_rule_denies_a_tool_also_if_the_arguments_cannot_be_read() {
+    let world = World::new(Permission::Auto, &[json!({"tool": "pay", "decision": "deny", "reason": "never"})]);
+    let unreadable = ToolCall::with_arguments("pay", read("not JSON"));
+    let cut_off = ToolCall::with_arguments("pay", read(r#"{"to": "ann""#));
+
+    for (request, shown) in [(unreadable, "null"), (cut_off, r#"{"to":"ann"}"#)] {
+        let next = world.path().prepare(&request, &call()).expect("no mistake of the developer").next;
+
+        assert_eq!(denial(&next), "never");
+        assert_eq!(world.took(), [format!("record deny - - denied {shown}"), r#"permission_result "deny""#.to_owned()]);
+        assert_eq!(world.path().outlook(&request, &call()).would, "deny");
+        assert!(world.took().is_empty());
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_read_and_names_no_tool_is_answered_with_the_reason() {
+    let world = World::new(Permission::Auto, &[]);
+    let unreadable = ToolCall::with_arguments("nope", read("not JSON"));
+
+    let next = world.path().prepare(&unreadable, &call()).expect("no mistake of the developer").next;
+
+    assert!(matches!(next, Next::Respond(Reply::BadCall { .. })), "{next:?}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl State {
 
     fn run_answered<'py>(&self, py: Python<'py>, reply: &Bound<'py, PyAny>) -> Result<Step<'py>, Early<'py>> {
         let permitted = self.answered(py, reply)?;
-        self.go_on(py, permitted)
+        self.proceed(py, permitted)
     }
 
     /// An async generator on the short way has no step object to throw into; its own `athrow` reaches the same point.

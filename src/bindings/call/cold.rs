@@ -15,7 +15,7 @@ use super::session::Attempt;
 use super::state::Ending;
 use super::task::Deadline;
 use crate::bindings::worker::Job;
-use crate::call::{CallInfo, CheckedArguments, Repair, Resumption, Spending, Waiting};
+use crate::call::{CallInfo, CheckedArguments, ReadRepairs, Resumption, Spending, Waiting};
 use crate::provider::Dialect;
 
 /// Arguments that are bound to the parameters of a function: by position and by keyword.
@@ -69,8 +69,8 @@ pub(super) struct Cold {
     pub(super) dialect: Cell<Option<Dialect>>,
     /// The span and events of the call.
     pub(super) span: RefCell<Option<SharedSpan>>,
-    /// The repairs of its arguments.
-    pub(super) repaired: RefCell<Repaired>,
+    /// The repairs of its arguments, and the reasons why they may not be what was meant.
+    pub(super) repaired: RefCell<ReadRepairs>,
     /// The attempt to call a tool, in a session that limits retries.
     pub(super) attempt: RefCell<Option<Attempt>>,
     /// The budgets of the result: a tuple. With the part that is used up.
@@ -81,14 +81,6 @@ pub(super) struct Cold {
     pub(super) uncut: Slot,
     /// The bare value of a call that gives it, while a response is made for its other stages.
     pub(super) value: Slot,
-}
-
-/// Repairs of the arguments of a call, and the reasons why they may not be what was meant.
-#[derive(Default)]
-pub(super) struct Repaired {
-    pub(super) repairs: Vec<Repair>,
-    pub(super) is_truncated: bool,
-    pub(super) has_duplicate_keys: bool,
 }
 
 impl Default for Cold {

@@ -34,7 +34,7 @@ impl State {
 
     /// Reads the list of middlewares: later changes to it are for later calls.
     fn begin_outermost<'py>(&self, py: Python<'py>) -> Result<Option<Given<'py>>, Early<'py>> {
-        self.deny_outright(py)?;
+        self.deny_before_layers(py)?;
         let Some(toolkit) = self.toolkit.get(py) else { return Ok(None) };
         let stub = toolkit.get().layer_tool(py)?;
         self.tool.set(stub.bind(py).clone());

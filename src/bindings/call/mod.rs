@@ -1,6 +1,7 @@
 //! A call under way: the stream that drives a tool's Python code on the caller's event loop.
 //!
-//! Start with [`path`], the path of a call on one screen. Its stages are the files beside it, in this order:
+//! The order of the stages is the core's ([`crate::call::path`]); [`stages`] carries them out, and [`step`] is a step of the stream.
+//! Each stage is a file beside them, in this order:
 //!
 //! - [`middleware`]: layers around a call;
 //! - [`request`]: any wire format to a name and arguments, and the identity of the call;
@@ -32,14 +33,15 @@ mod middleware;
 mod misuse;
 mod model_stream;
 mod observe;
-mod path;
 mod permission;
 pub(super) mod python;
 mod request;
 mod respond;
 mod run;
 mod session;
+mod stages;
 mod state;
+mod step;
 mod task;
 
 use pyo3::exceptions::PyImportError;

@@ -12,16 +12,17 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use super::cold::Repaired;
+use super::cold::Cold;
 use super::python::attached;
 use super::python::drive::DictWalk;
 use super::state::{Early, State};
 use crate::bindings::once::intern;
+use crate::bindings::tool::PyTool;
 use crate::bindings::tool_call::{self, PyToolCall};
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{dialect, into_response, json};
-use crate::call::repair::{RepairMode, read, read_strictly};
-use crate::call::{ArgumentMode, CallError, CallInfo, Reply, ToolCall};
+use crate::call::repair::{ParsedArguments, RepairMode, read, read_strictly};
+use crate::call::{ArgumentMode, CallError, CallInfo, ReadRepairs, Reply, ToolCall};
 use crate::provider::{CallType, Dialect};
 use crate::registry::Session;
 use crate::trace::ToolSpan;
@@ -40,7 +41,8 @@ pub(super) fn is_readable(object: &Bound<'_, PyAny>) -> bool {
 /// A request that was read.
 pub(super) struct Request<'py> {
     name: Bound<'py, PyAny>,
-    pub(super) arguments: Bound<'py, PyDict>,
+    /// The arguments as they were sent, or the reply that says why they cannot be read.
+    pub(super) arguments: Result<Bound<'py, PyDict>, Box<Reply>>,
 }
 
 impl<'py> Request<'py> {
@@ -56,6 +58,16 @@ impl<'py> Request<'py> {
             attached(self.name.py(), |_| bad(format!("its `name` must be a string, not {}", kind_of(&self.name))))
         })
     }
+
+    /// The end of a call that was not admitted. If the caller has no such tool, a request that cannot be read is answered with the
+    /// reason for that: it may be no call of a tool at all.
+    #[cold]
+    pub(super) fn unadmitted(&self, early: Early<'py>) -> Early<'py> {
+        match (&early, &self.arguments) {
+            (Early::Reply(reply), Err(unreadable)) if reply.names_no_tool() => Early::Reply(unreadable.clone()),
+            _ => early,
+        }
+    }
 }
 
 impl State {
@@ -65,7 +77,7 @@ impl State {
         let Some(request) = self.request.get(py) else { return Err(missing_name()) };
         if self.single {
             let arguments = self.keywords(py).unwrap_or_else(|| PyDict::new(py));
-            return Ok(Request { name: request, arguments });
+            return Ok(Request { name: request, arguments: Ok(arguments) });
         }
         let Ok(block) = request.cast::<PyDict>() else {
             return attached(py, |_| self.read_another_kind(&request));
@@ -77,10 +89,8 @@ impl State {
             return attached(py, |_| self.read_another_format(&request));
         }
         match input.cast_into_exact::<PyDict>() {
-            Ok(arguments) => Ok(Request { name, arguments }),
-            Err(other) => {
-                attached(py, |_| self.read_input(Request { name, arguments: PyDict::new(py) }, other.into_inner()))
-            }
+            Ok(arguments) => Ok(Request { name, arguments: Ok(arguments) }),
+            Err(other) => attached(py, |_| self.read_input(name, other.into_inner())),
         }
     }
 
@@ -103,56 +113,81 @@ impl State {
         let py = request.py();
         let call = as_call(request, self.origin(py).as_ref())?;
         let call = call.get();
-        if let Some(error) = &call.call.error {
-            return Err(bad(reason(&call.call, error)));
-        }
-        let arguments = to_dict(py, &call.call)?;
+        let read = match &call.call.error {
+            Some(error) => Err(bad_call(reason(&call.call, error))),
+            None => to_dict(py, &call.call),
+        };
+        let arguments = match read {
+            Ok(arguments) => arguments,
+            Err(unreadable) if call.call.name.is_empty() => return Err(Early::Reply(unreadable)),
+            Err(unreadable) => {
+                return Ok(Request { name: PyString::new(py, &call.call.name).into_any(), arguments: Err(unreadable) });
+            }
+        };
         let block = call.to_block(py)?;
         block.set_item(intern!(py, "input"), &arguments)?;
         let Some(name) = block.get_item(intern!(py, "name"))? else { return Err(missing_name()) };
         self.request.set(block.into_any());
         let ToolCall { repairs, is_truncated, has_duplicate_keys, .. } = &call.call;
-        if !repairs.is_empty() || *is_truncated || *has_duplicate_keys {
-            let (repairs, is_truncated, has_duplicate_keys) = (repairs.clone(), *is_truncated, *has_duplicate_keys);
-            *self.cold().repaired.borrow_mut() = Repaired { repairs, is_truncated, has_duplicate_keys };
-        }
-        Ok(Request { name, arguments })
+        let (repairs, is_truncated, has_duplicate_keys) = (repairs.clone(), *is_truncated, *has_duplicate_keys);
+        self.note_reading(ReadRepairs { repairs, is_truncated, has_duplicate_keys });
+        Ok(Request { name, arguments: Ok(arguments) })
     }
 
     /// The arguments of a block in whatever form they came: an object, its JSON text, or nothing.
-    fn read_input<'py>(&self, request: Request<'py>, input: Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
+    fn read_input<'py>(&self, name: Bound<'py, PyAny>, input: Bound<'py, PyAny>) -> Result<Request<'py>, Early<'py>> {
         let py = input.py();
+        let request = Request { name, arguments: Ok(PyDict::new(py)) };
         if input.is_none() {
             return Ok(request);
         }
-        let name = request.name()?.to_owned();
+        let name = request.name()?;
         let arguments = if let Ok(input) = input.cast::<PyDict>() {
-            input.copy()?
+            Ok(input.copy()?)
         } else if let Ok(text) = input.cast::<PyString>() {
-            self.read_text(py, &name, &text.to_string_lossy())?
+            self.read_text(py, name, &text.to_string_lossy())
         } else if let Ok(mapping) = input.cast::<PyMapping>() {
             let copy = PyDict::new(py);
             copy.update(mapping)?;
-            copy
+            Ok(copy)
         } else {
-            return Err(bad(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))));
+            Err(bad_call(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
         };
         Ok(Request { arguments, ..request })
     }
 
     /// Arguments that came as JSON text.
-    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Early<'py>> {
+    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Box<Reply>> {
         let is_off = self.repair_mode(py) == RepairMode::Off;
         let reading = if is_off { read_strictly(text) } else { read(text) }
-            .map_err(|error| bad(format!("the `input` of '{name}' cannot be read: {error}")))?;
-        if !reading.repairs.is_empty() {
-            *self.cold().repaired.borrow_mut() = Repaired {
-                repairs: reading.repairs,
-                is_truncated: reading.is_truncated,
-                has_duplicate_keys: reading.has_duplicate_keys,
-            };
+            .map_err(|error| bad_call(format!("the `input` of '{name}' cannot be read: {error}")))?;
+        let ParsedArguments { arguments, repairs, is_truncated, has_duplicate_keys } = reading;
+        self.note_reading(ReadRepairs { repairs, is_truncated, has_duplicate_keys });
+        to_dict(py, &ToolCall::new(name, arguments))
+    }
+
+    /// Keeps the repairs that were needed to read the request.
+    fn note_reading(&self, read: ReadRepairs) {
+        if !read.is_empty() {
+            *self.cold().repaired.borrow_mut() = read;
         }
-        to_dict(py, &ToolCall::new(name, reading.arguments))
+    }
+
+    /// The arguments of a request. Refuses those that cannot be read, or whose repairs may not be what was meant.
+    #[inline(always)]
+    pub(super) fn certain_arguments<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &PyTool,
+        request: Request<'py>,
+    ) -> Result<Bound<'py, PyDict>, Early<'py>> {
+        let arguments = request.arguments.map_err(Early::Reply)?;
+        if let Some(cold) = self.cold.get()
+            && !cold.repaired.borrow().is_empty()
+        {
+            attached(py, |_| refuse_repaired(cold, tool, &arguments))?;
+        }
+        Ok(arguments)
     }
 
     /// The repair mode of this call.
@@ -215,8 +250,12 @@ impl State {
         if self.find_admitted(py, &tool.name).is_err() || tool.check_extension().is_err() {
             return Ok(());
         }
+        let Ok(arguments) = &request.arguments else {
+            // The same reply is given where they are read again.
+            return Ok(self.rename_request(py, &tool.name)?);
+        };
         let in_dialect = tool.in_dialect(py, dialect, toolkit.get())?;
-        let input = in_dialect.get().decoded(request.arguments.as_any())?.map_err(|problem| {
+        let input = in_dialect.get().decoded(arguments.as_any())?.map_err(|problem| {
             let problems = tool.plan.redaction().problems(vec![problem]);
             let text = problems.iter().map(|problem| dialect::refusal(&tool.name, problem)).collect();
             Early::from(Reply::InvalidArguments { text })
@@ -232,6 +271,25 @@ impl State {
             None => block(&name, &input)?,
         };
         self.request.set(translated.into_any());
+        Ok(())
+    }
+
+    /// Gives the request another name of its tool, and leaves the rest of it as it came.
+    fn rename_request(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let Some(request) = self.request.get(py) else { return Ok(()) };
+        let renamed = match request.cast::<PyDict>() {
+            Ok(request) if is_block(request)? => {
+                let copy = request.copy()?;
+                copy.set_item(intern!(py, "name"), name)?;
+                copy.into_any()
+            }
+            _ => {
+                let call = as_call(&request, self.origin(py).as_ref())?;
+                let call = ToolCall { name: name.to_owned(), ..call.get().call.clone() };
+                Bound::new(py, PyToolCall { call })?.into_any()
+            }
+        };
+        self.request.set(renamed);
         Ok(())
     }
 }
@@ -425,12 +483,21 @@ pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) ->
 
 /// The arguments as Python objects. Python itself refuses some of what is valid JSON: integers of more digits than its
 /// limit.
-fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Early<'py>> {
+fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Box<Reply>> {
     let name = &call.name;
     let object = json::to_python(py, &call.arguments).map_err(|error| {
-        bad(format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error)))
+        bad_call(format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error)))
     })?;
-    object.cast_into::<PyDict>().map_err(|_| bad(format!("the arguments of '{name}' must be an object")))
+    object.cast_into::<PyDict>().map_err(|_| bad_call(format!("the arguments of '{name}' must be an object")))
+}
+
+/// Refuses arguments whose repairs may not be what was meant.
+#[cold]
+fn refuse_repaired<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDict>) -> Result<(), Early<'py>> {
+    let read = cold.repaired.borrow().clone();
+    let (refused, more) = tool.plan.refuse_repaired(&read, tool.is_read_only(), arguments);
+    cold.repaired.borrow_mut().repairs.extend(more);
+    refused.map_or(Ok(()), |reply| Err(reply.into()))
 }
 
 fn reason(call: &ToolCall, error: &CallError) -> String {
@@ -438,7 +505,11 @@ fn reason(call: &ToolCall, error: &CallError) -> String {
 }
 
 fn bad<'py>(reason: String) -> Early<'py> {
-    Reply::BadCall { reason }.into()
+    Early::Reply(bad_call(reason))
+}
+
+fn bad_call(reason: String) -> Box<Reply> {
+    Box::new(Reply::BadCall { reason })
 }
 
 #[cold]

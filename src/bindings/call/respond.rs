@@ -2,23 +2,21 @@
 //! a call that asks for no response.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone};
+use pyo3::types::PyNone;
 
 use super::chunk::Chunk;
 use super::cold::Cold;
 use super::python::drive::{Sent, await_iter, is_awaitable, send};
 use super::python::{attached, object};
 use super::run::{Runnable, runnable};
-use super::state::{Early, Ending, Phase, Resumed, State, Step};
+use super::state::{Ending, Phase, Resumed, State, Step};
 use crate::bindings::errors;
 use crate::bindings::foreign_response::not_a_response;
 use crate::bindings::into_response::{empty, into_response};
 use crate::bindings::once::intern;
 use crate::bindings::response::{self, PyToolResponse};
-use crate::bindings::tool::{PyTool, ToolBody};
+use crate::bindings::tool::ToolBody;
 use crate::bindings::tool_call::repairs_to_python;
-use crate::call::Reply;
-use crate::call::repair::{RepairMode, explanation, uncertainty};
 
 impl State {
     /// The one result of a function or coroutine, as the last response of the call; something to run comes back as `Err`.
@@ -338,47 +336,6 @@ impl State {
         match value {
             Ok(value) => Resumed::Return(value),
             Err(error) => Resumed::Raise(error.into()),
-        }
-    }
-}
-
-/// Refuses arguments whose repairs may not be what was meant.
-#[inline]
-pub(super) fn refuse_uncertain<'py>(
-    py: Python<'py>,
-    cold: &Cold,
-    tool: &PyTool,
-    arguments: &Bound<'py, PyDict>,
-) -> Result<(), Early<'py>> {
-    let is_as_sent = {
-        let repaired = cold.repaired.borrow();
-        repaired.repairs.is_empty() && !repaired.is_truncated && !repaired.has_duplicate_keys
-    };
-    if is_as_sent { Ok(()) } else { attached(py, |_| refuse_uncertain_repairs(cold, tool, arguments)) }
-}
-
-#[cold]
-fn refuse_uncertain_repairs<'py>(cold: &Cold, tool: &PyTool, arguments: &Bound<'py, PyDict>) -> Result<(), Early<'py>> {
-    let repairs = {
-        let repaired = cold.repaired.borrow();
-        let doubt =
-            if tool.is_read_only() { None } else { uncertainty(repaired.is_truncated, repaired.has_duplicate_keys) };
-        if let Some(doubt) = doubt {
-            let reason = format!("{doubt} The tool '{}' has not run.", tool.name);
-            return Err(Reply::BadCall { reason }.into());
-        }
-        repaired.repairs.clone()
-    };
-    match tool.plan.repair() {
-        RepairMode::On => Ok(()),
-        // Reading text repairs nothing in this mode; a call may have been read before, elsewhere.
-        RepairMode::Off if repairs.iter().all(|repair| repair.what == crate::call::RepairKind::Duplicate) => Ok(()),
-        RepairMode::Explain | RepairMode::Off => {
-            let explained = tool.plan.explained(arguments, repairs.clone());
-            // Without the arguments, the repairs can still be listed.
-            let (text, more) = explained.unwrap_or_else(|_| (explanation(&tool.name, &repairs, None), Vec::new()));
-            cold.repaired.borrow_mut().repairs.extend(more);
-            Err(Reply::InvalidArguments { text }.into())
         }
     }
 }

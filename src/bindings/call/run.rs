@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone, PyTuple};
 
 use super::agent::AgentStart;
-use super::arguments::{Bind, Called};
+use super::arguments::BoundArguments;
 use super::python::drive::{self, Sent, await_iter, send};
 use super::python::{attached, object};
 use super::state::{Early, Phase, State, Step};
@@ -45,28 +45,24 @@ impl Given<'_> {
 }
 
 impl State {
-    /// Runs the tool with arguments that are permitted. They are checked here, on their way into the function.
+    /// Runs the tool with arguments that are permitted.
     #[inline(always)]
     pub(super) fn run<'py>(
         &self,
         py: Python<'py>,
         tool: &PyTool,
-        arguments: &Bound<'py, PyDict>,
+        arguments: BoundArguments<'py>,
     ) -> Result<Given<'py>, Early<'py>> {
-        if self.single && tool.postprocess.is_some() {
-            self.keep_block(py, arguments);
-        }
         if tool.async_execution {
             return attached(py, |py| self.start_background(py, tool, arguments));
         }
         if tool.run_in != RunIn::Inline {
-            return attached(py, |py| self.start_job(py, tool, arguments));
+            return Ok(attached(py, |py| self.start_job(py, tool, arguments)));
         }
-        match tool.plan.call(&tool.function.bind_borrowed(py), arguments, self) {
-            Called::Returned(result) => Ok(self.begin(py, tool.kind, result)),
-            Called::Raised(error) => Ok(Given::Error(error)),
-            Called::Refused(answer) => Err(Early::Reply(answer)),
-        }
+        Ok(match tool.plan.call(&tool.function.bind_borrowed(py), arguments) {
+            Ok(result) => self.begin(py, tool.kind, result),
+            Err(error) => Given::error(error),
+        })
     }
 
     /// The function was called: runs what it returned.
@@ -181,18 +177,12 @@ impl State {
         }
     }
 
-    /// Binds the arguments and runs the body in a worker thread or a child process.
+    /// Runs the body in a worker thread or a child process.
     #[cold]
-    fn start_job<'py>(
-        &self,
-        py: Python<'py>,
-        tool: &PyTool,
-        arguments: &Bound<'py, PyDict>,
-    ) -> Result<Given<'py>, Early<'py>> {
-        match tool.plan.bind(arguments, self) {
-            Ok(Bind::Ready(arguments, keywords)) => Ok(self.submit(py, tool, arguments, keywords)),
-            Ok(Bind::Refused(answer)) => Err(answer.into()),
-            Err(error) => Ok(Given::error(error)),
+    fn start_job<'py>(&self, py: Python<'py>, tool: &PyTool, arguments: BoundArguments<'py>) -> Given<'py> {
+        match tool.plan.parts(py, arguments) {
+            Ok((arguments, keywords)) => self.submit(py, tool, arguments, keywords),
+            Err(error) => Given::error(error),
         }
     }
 
@@ -223,18 +213,16 @@ impl State {
         }
     }
 
-    /// Answers the call at once; a second stream does the work in a task. The arguments are checked before, so that a
-    /// wrong one is answered at once.
+    /// Answers the call at once; a second stream does the work in a task.
     #[cold]
     fn start_background<'py>(
         &self,
         py: Python<'py>,
         tool: &PyTool,
-        arguments: &Bound<'py, PyDict>,
+        arguments: BoundArguments<'py>,
     ) -> Result<Given<'py>, Early<'py>> {
-        let (arguments, keywords) = match tool.plan.bind(arguments, self) {
-            Ok(Bind::Ready(arguments, keywords)) => (arguments, keywords),
-            Ok(Bind::Refused(answer)) => return Err(answer.into()),
+        let (arguments, keywords) = match tool.plan.parts(py, arguments) {
+            Ok(parts) => parts,
             Err(error) => return Ok(Given::error(error)),
         };
         let Some(toolkit) = self.toolkit.get(py) else {

@@ -32,17 +32,6 @@ pub(super) fn count_call<'py>(view: &PyToolkitView, tool: &PyTool) -> Result<(),
 }
 
 impl State {
-    /// Takes back the count of a call whose arguments were refused: it did not run.
-    #[cold]
-    pub(super) fn uncount_refused(&self, py: Python<'_>, early: &Early<'_>) {
-        if let Early::Reply(_) = early
-            && let Some(view) = self.view.get(py)
-            && let Some(session) = view.get().session()
-        {
-            session.uncount_call();
-        }
-    }
-
     /// Remembers the tool of a call in a session that limits retries.
     #[inline(always)]
     pub(super) fn begin_attempt(&self, view: &PyToolkitView, tool: &PyTool) {

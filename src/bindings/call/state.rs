@@ -1,4 +1,4 @@
-//! One call under way: its fields and its phase. The steps that it takes are in [`path`](super::path).
+//! One call under way: its fields and its phase. The steps that it takes are in [`step`](super::step).
 //!
 //! Everything is in cells behind a shared reference. No Rust borrow lives across a call into Python, because the tool
 //! may come back to the same stream while it runs.
@@ -76,6 +76,8 @@ pub(super) enum Early<'py> {
     Raise(Box<PyErr>),
     /// The stage has ended the call itself.
     Step(Step<'py>),
+    /// The call waits for an approver or a write, in the phase that was set.
+    Wait,
 }
 
 impl From<PyErr> for Early<'_> {

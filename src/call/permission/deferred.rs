@@ -74,9 +74,9 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
             Deferred::Recorded(Recorded::Approved(arguments, ..)) | Deferred::Allowed(arguments, ..) => {
                 (arguments, true)
             }
-            Deferred::Recorded(Recorded::End(..) | Recorded::Pending(_))
-            | Deferred::Kept(_)
-            | Deferred::Claimed(_) => return Ok(None),
+            Deferred::Recorded(Recorded::End(..) | Recorded::Pending(_)) | Deferred::Kept(_) | Deferred::Claimed(_) => {
+                return Ok(None);
+            }
         };
         let (route, verdict) = self.route(arguments);
         let decided = Decided::by_rule(&verdict).denied();

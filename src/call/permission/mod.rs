@@ -19,6 +19,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
+use super::path::Clearance;
 use super::{EventKind, Reply};
 use crate::Result;
 use crate::policy::{
@@ -52,17 +53,6 @@ pub struct Permissions {
     /// The number of times that another policy was set.
     epoch: AtomicU64,
     grants: Grants,
-}
-
-/// A decision that does not look at the arguments.
-#[derive(Debug)]
-pub enum Preview {
-    /// The call may run, and nothing is recorded.
-    Pass,
-    /// The call may not run, whatever its arguments are.
-    Deny(Verdict),
-    /// The arguments have to be known.
-    NeedsArguments,
 }
 
 impl Permissions {
@@ -142,7 +132,16 @@ impl Permissions {
     }
 
     /// Decides without looking at the arguments, and remembers in the cache that a tool may run.
-    pub fn preview(&self, tool: &impl ToolFacts, caller: Option<&str>, cache: Option<&AllowCache>) -> Preview {
+    ///
+    /// # Errors
+    ///
+    /// The verdict, if the call may not run whatever its arguments are.
+    pub fn preview(
+        &self,
+        tool: &impl ToolFacts,
+        caller: Option<&str>,
+        cache: Option<&AllowCache>,
+    ) -> Result<Clearance, Verdict> {
         // Both are read before the rules: a change meanwhile makes the cache miss.
         let (stamp, groups) = (self.stamp(), cache.map(AllowCache::groups));
         let quick = match self.policy() {
@@ -150,16 +149,16 @@ impl Permissions {
             None => tool.with_facts(caller, |facts| NO_RULES.quick(&facts.without_policy())),
         };
         match quick {
-            Quick::Fixed(verdict) if verdict.decision == Decision::Deny => Preview::Deny(verdict),
+            Quick::Fixed(verdict) if verdict.decision == Decision::Deny => Err(verdict),
             Quick::Fixed(verdict)
                 if verdict.decision == Decision::Allow && verdict.shadowed.is_none() && !self.is_audited() =>
             {
                 if let (None, Some(stamp), Some(cache), Some(groups)) = (caller, stamp, cache, groups) {
                     cache.allow(stamp, groups);
                 }
-                Preview::Pass
+                Ok(Clearance::Pass)
             }
-            Quick::Fixed(_) | Quick::NeedsArguments => Preview::NeedsArguments,
+            Quick::Fixed(_) | Quick::NeedsArguments => Ok(Clearance::Decide),
         }
     }
 
@@ -276,6 +275,15 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                 self.turn_down(&Value::Null, Decided::refused(DecidedBy::Arguments), reason)
             }
         }
+    }
+
+    /// Decides without looking at the arguments; see [`Permissions::preview`].
+    ///
+    /// # Errors
+    ///
+    /// The verdict, if the call may not run whatever its arguments are.
+    pub fn preview(&self, cache: Option<&AllowCache>) -> Result<Clearance, Verdict> {
+        self.permissions.preview(self.tool, self.caller(), cache)
     }
 
     /// Ends a call that a rule denies; the arguments are for the audit only.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CheckedArguments, Deferred, HEADLESS, Host, PermissionStage, Preview, ToolFacts, Unfit, denial_reason};
+use super::{CheckedArguments, Deferred, HEADLESS, Host, PermissionStage, ToolFacts, Unfit, denial_reason};
 use crate::call::Reply;
 use crate::policy::{Pending, Ticket, ToolKind, Verdict};
 
@@ -141,31 +141,32 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     /// The outcome that a call with these arguments would have; `confirms` if the tool itself wants it to be confirmed. Nothing
     /// runs, is asked or recorded.
     #[must_use]
-    pub fn outlook(&self, arguments: Result<CheckedArguments, Unfit>, confirms: bool) -> Outlook {
-        match arguments {
-            Ok(arguments) => {
-                let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
-                let (route, verdict) = self.route_of(if confirms { verdict.confirmed() } else { verdict });
-                let reason = match route {
-                    Route::Deny => Some(denial_reason(&verdict)),
-                    Route::Headless => Some(HEADLESS.to_owned()),
-                    Route::Run { .. } | Route::Ask | Route::Pend => None,
-                };
-                let denial = reason.map(|reason| self.denial(reason));
-                Outlook { would: route.as_str(), reply: None, denial, verdict: Some(verdict) }
-            }
-            Err(unfit) => match self.permissions.preview(self.tool, self.caller(), None) {
-                // What is denied whatever the arguments are is denied with these.
-                Preview::Deny(verdict) => {
-                    let denial = Some(self.denial(denial_reason(&verdict)));
-                    Outlook { would: Route::Deny.as_str(), reply: None, denial, verdict: Some(verdict) }
-                }
-                Preview::Pass | Preview::NeedsArguments => Outlook::refused(match unfit {
-                    Unfit::Refused(reply) => reply,
-                    Unfit::Unwritable(reason) => self.denial(reason),
-                }),
-            },
-        }
+    pub fn outlook(&self, arguments: &CheckedArguments, confirms: bool) -> Outlook {
+        let verdict = self.permissions.verdict(self.tool, self.caller(), &arguments.whole);
+        let (route, verdict) = self.route_of(if confirms { verdict.confirmed() } else { verdict });
+        let reason = match route {
+            Route::Deny => return self.denied(verdict),
+            Route::Headless => Some(HEADLESS.to_owned()),
+            Route::Run { .. } | Route::Ask | Route::Pend => None,
+        };
+        let denial = reason.map(|reason| self.denial(reason));
+        Outlook { would: route.as_str(), reply: None, denial, verdict: Some(verdict) }
+    }
+
+    /// The outcome of a call that a rule denies.
+    #[must_use]
+    pub fn denied(&self, verdict: Verdict) -> Outlook {
+        let denial = Some(self.denial(denial_reason(&verdict)));
+        Outlook { would: Route::Deny.as_str(), reply: None, denial, verdict: Some(verdict) }
+    }
+
+    /// The outcome of a call whose arguments cannot be decided about.
+    #[must_use]
+    pub fn unfit(&self, unfit: Unfit) -> Outlook {
+        Outlook::refused(match unfit {
+            Unfit::Refused(reply) => reply,
+            Unfit::Unwritable(reason) => self.denial(reason),
+        })
     }
 }
 

@@ -149,21 +149,25 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         self.follow(asked, &verdict, answer.clone(), DecidedBy::Resume).map(Some)
     }
 
-    /// Goes on with the arguments that were approved, whatever middleware made of the request on its way. `None` if that was
-    /// done before: an approval is used once.
+    /// Goes on with the arguments that were approved, whatever middleware made of the request on its way.
     ///
     /// # Errors
     ///
     /// Mistakes of the developer, which end the call.
-    pub fn resume(&self, resumption: &Resumption) -> Result<Option<Next>, H::Error> {
+    pub fn resume(&self, resumption: &Resumption) -> Result<Next, H::Error> {
         if !resumption.advance(CLAIMED, USED) {
-            return Ok(None);
+            return Ok(self.used_up());
         }
         let asked = self.host.complete(&resumption.pending.arguments)?;
         let verdict = self.verdict(&asked);
         let by = resumption.answer.by.clone().map_or(DecidedBy::Resume, DecidedBy::Named);
         let decided = Decided::answered(&verdict, resumption.answer.choice, by);
-        self.run_approved(asked, &verdict, &resumption.answer, decided).map(Some)
+        self.run_approved(asked, &verdict, &resumption.answer, decided)
+    }
+
+    /// The end of a call whose approval was used before.
+    pub fn used_up(&self) -> Next {
+        Next::Respond(self.denial("the approval was used before".to_owned()))
     }
 }
 

@@ -8,7 +8,9 @@ pub(crate) fn refuses(dialect: Dialect, schema: &Value) -> Option<String> {
     match dialect {
         Dialect::OpenAiStrict | Dialect::OpenAiResponsesStrict => Strict::default().refuses(schema),
         Dialect::Gemini => gemini(schema, true, 0),
-        Dialect::OpenAi | Dialect::OpenAiResponses | Dialect::Anthropic | Dialect::Bedrock => plain_root(dialect, schema),
+        Dialect::OpenAi | Dialect::OpenAiResponses | Dialect::Anthropic | Dialect::Bedrock => {
+            plain_root(dialect, schema)
+        }
         Dialect::Mcp => (schema["type"] != "object").then(|| "the root is not an object".to_owned()),
     }
 }

@@ -11,7 +11,8 @@ use crate::bindings::json;
 use crate::bindings::json::{MAX_DEPTH, entries_of};
 use crate::bindings::rule_value::{argument_value, built_value, default_value};
 use crate::bindings::typed::Converters;
-use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, Repair, Reply, Unfit};
+use crate::call::repair::explanation;
+use crate::call::{ArgumentMode, ArgumentRules, Behaviour, CheckedArguments, ReadRepairs, Repair, Reply, Unfit};
 use crate::policy::Redaction;
 use crate::schema::check::{JsonLike, Problem, ValueKind};
 
@@ -92,14 +93,27 @@ impl Plan {
         self.rules().redacted(repairs)
     }
 
-    /// The text about arguments that were repaired when they were read, and the repairs that are needed besides.
-    pub(in crate::bindings::call) fn explained(
+    /// The reply to arguments that may not be what was meant, by the repairs that were needed to read them, and the repairs that are
+    /// needed besides.
+    pub(in crate::bindings::call) fn refuse_repaired(
         &self,
+        read: &ReadRepairs,
+        is_read_only: bool,
         input: &Bound<'_, PyDict>,
-        repairs: Vec<Repair>,
-    ) -> PyResult<(String, Vec<Repair>)> {
-        let (rules, accepted) = (self.rules(), self.settled(input)?);
-        Ok(rules.explain(rules.redacted(repairs), accepted, |it| json::from_object(it.json.as_any()).ok()))
+    ) -> (Option<Reply>, Vec<Repair>) {
+        let rules = ArgumentRules { is_read_only, ..self.rules() };
+        let mut more = Vec::new();
+        let explain = |repairs: Vec<Repair>| match self.settled(input) {
+            Ok(accepted) => {
+                let (text, needed) = rules.explain(repairs, accepted, |it| json::from_object(it.json.as_any()).ok());
+                more = needed;
+                text
+            }
+            // Without the arguments, the repairs can still be listed.
+            Err(_) => explanation(&self.tool, &repairs, None),
+        };
+        let reply = rules.refuse_repaired(read, explain);
+        (reply, more)
     }
 
     /// The arguments to use with their repairs, or their problems.

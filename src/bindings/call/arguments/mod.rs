@@ -8,5 +8,5 @@ mod plan;
 mod spread;
 mod value;
 
-pub(super) use plan::{ArgumentNotes, Bind, Called};
+pub(super) use plan::{ArgumentNotes, BoundArguments, Unbound};
 pub(crate) use plan::{Handling, Plan};

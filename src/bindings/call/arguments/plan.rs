@@ -87,17 +87,31 @@ fn checker_of(parameters: Arc<Document>, is_supplied: bool) -> crate::Result<Che
     Ok(checker)
 }
 
-/// The outcome of calling.
-pub(in crate::bindings::call) enum Called<'py> {
-    Returned(Bound<'py, PyAny>),
-    Raised(Box<PyErr>),
-    /// The arguments do not fit.
-    Refused(Box<Reply>),
+/// Arguments that are bound to the parameters of a function.
+pub(in crate::bindings::call) enum BoundArguments<'py> {
+    /// In the order of the parameters.
+    Listed(CallArguments<'py>),
+    /// By position and by name.
+    Spread(Bound<'py, PyTuple>, Bound<'py, PyDict>),
 }
 
-impl Called<'_> {
+/// Arguments that could not be bound.
+pub(in crate::bindings::call) enum Unbound {
+    /// They do not fit.
+    Refused(Box<Reply>),
+    /// Code of the developer raised this.
+    Raised(Box<PyErr>),
+}
+
+impl From<Reply> for Unbound {
+    fn from(reply: Reply) -> Self {
+        Self::Refused(Box::new(reply))
+    }
+}
+
+impl From<PyErr> for Unbound {
     #[cold]
-    fn raised(error: PyErr) -> Self {
+    fn from(error: PyErr) -> Self {
         Self::Raised(Box::new(error))
     }
 }
@@ -180,12 +194,6 @@ impl ArgumentNotes for State {
     fn is_built(&self, arguments: &Bound<'_, PyDict>) -> bool {
         self.cold.get().and_then(|cold| cold.built.get(arguments.py())).is_some_and(|built| built.is(arguments))
     }
-}
-
-/// The outcome of binding.
-pub(in crate::bindings::call) enum Bind<'py> {
-    Ready(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>),
-    Refused(Reply),
 }
 
 impl Plan {
@@ -317,24 +325,57 @@ impl Plan {
         if self.handling.arguments == ArgumentMode::Pass { RepairMode::Off } else { self.handling.repair }
     }
 
-    /// Calls `callable` with the arguments of a request; `notes` records their repairs.
+    /// Binds the arguments of a request, which are checked on the way; `notes` records their repairs.
+    #[inline(always)]
+    pub(in crate::bindings::call) fn bind<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> Result<BoundArguments<'py>, Unbound> {
+        let mut values = CallArguments::new(input.py());
+        let check = self.handling.arguments != ArgumentMode::Pass;
+        // What is not checked by its name could pretend to have that of a parameter which the model was not shown.
+        if (check || has_plain_names(input)) && self.fill(input, check, notes, &mut values)? {
+            return Ok(BoundArguments::Listed(values));
+        }
+        attached(input.py(), |_| self.bind_slowly(input, notes))
+    }
+
+    /// Calls a function with arguments that were bound by this plan.
     #[inline(always)]
     pub(in crate::bindings::call) fn call<'py>(
         &self,
         callable: &Bound<'py, PyAny>,
-        input: &Bound<'py, PyDict>,
-        notes: &impl ArgumentNotes,
-    ) -> Called<'py> {
-        let mut values = CallArguments::new(callable.py());
-        let returned = match self.fill(input, self.handling.arguments != ArgumentMode::Pass, notes, &mut values) {
-            Ok(true) => {
+        arguments: BoundArguments<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match arguments {
+            BoundArguments::Listed(mut values) => {
                 let names = self.keywords.as_ref().map(|names| names.bind_borrowed(callable.py()));
                 values.call(callable, self.by_position, names.as_deref())
             }
-            Ok(false) => return self.call_slowly(callable, input, notes),
-            Err(error) => Err(error),
+            BoundArguments::Spread(arguments, keywords) => {
+                attached(callable.py(), |_| callable.call(arguments, Some(&keywords)))
+            }
+        }
+    }
+
+    /// The same arguments by position and by name, for a call in another place.
+    pub(in crate::bindings::call) fn parts<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: BoundArguments<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
+        let mut values = match arguments {
+            BoundArguments::Listed(values) => values,
+            BoundArguments::Spread(arguments, keywords) => return Ok((arguments, Some(keywords))),
         };
-        returned.map_or_else(Called::raised, Called::Returned)
+        let Some(names) = &self.keywords else { return Ok((values.take_tuple()?, None)) };
+        let values = values.take_vec();
+        let keywords = PyDict::new(py);
+        for (name, value) in names.bind(py).iter().zip(&values[self.by_position..]) {
+            keywords.set_item(name, value)?;
+        }
+        Ok((PyTuple::new(py, &values[..self.by_position])?, Some(keywords)))
     }
 
     /// Fetches the arguments in the order of the places. False when anything is out of the ordinary: the slow way finds
@@ -347,7 +388,7 @@ impl Plan {
         notes: &impl ArgumentNotes,
         values: &mut CallArguments<'py>,
     ) -> PyResult<bool> {
-        if self.spread.is_some() || (check && self.converters.is_some() && notes.is_built(input)) {
+        if self.spread.is_some() {
             return Ok(false);
         }
         let checks = if check {
@@ -454,71 +495,52 @@ impl Plan {
         })
     }
 
-    #[cold]
-    fn call_slowly<'py>(
-        &self,
-        callable: &Bound<'py, PyAny>,
-        input: &Bound<'py, PyDict>,
-        notes: &impl ArgumentNotes,
-    ) -> Called<'py> {
-        if self.takes_all && has_plain_names(input) {
-            let returned = attached(input.py(), |_| callable.call((), Some(input)));
-            return returned.map_or_else(Called::raised, Called::Returned);
-        }
-        attached(input.py(), |_| match self.bind_slowly(input, notes) {
-            Ok(Bind::Ready(arguments, keywords)) => {
-                callable.call(arguments, keywords.as_ref()).map_or_else(Called::raised, Called::Returned)
-            }
-            Ok(Bind::Refused(answer)) => Called::Refused(Box::new(answer)),
-            Err(error) => Called::raised(error),
-        })
-    }
-
-    /// Binds the arguments of a request without calling; `notes` records their repairs.
-    pub(in crate::bindings::call) fn bind<'py>(
-        &self,
-        input: &Bound<'py, PyDict>,
-        notes: &impl ArgumentNotes,
-    ) -> PyResult<Bind<'py>> {
-        let mut values = CallArguments::new(input.py());
-        let check = self.handling.arguments != ArgumentMode::Pass;
-        if self.keywords.is_none() && self.fill(input, check, notes, &mut values)? {
-            return Ok(Bind::Ready(values.take_tuple()?, None));
-        }
-        self.bind_slowly(input, notes)
-    }
-
     /// Binds arguments that have to be checked as a whole, and may be repaired or refused.
-    fn bind_slowly<'py>(&self, input: &Bound<'py, PyDict>, notes: &impl ArgumentNotes) -> PyResult<Bind<'py>> {
+    #[cold]
+    fn bind_slowly<'py>(
+        &self,
+        input: &Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> Result<BoundArguments<'py>, Unbound> {
+        if self.takes_all && has_plain_names(input) {
+            return Ok(BoundArguments::Spread(PyTuple::empty(input.py()), input.copy()?));
+        }
+        let accepted = self.accepted(input, notes)??;
+        self.bind_accepted(accepted.built.unwrap_or(accepted.json), notes)
+    }
+
+    /// Binds arguments that were decided about, which are checked already unless their objects have to be built once more.
+    pub(in crate::bindings::call) fn bind_permitted<'py>(
+        &self,
+        input: Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> Result<BoundArguments<'py>, Unbound> {
+        if self.converters.is_some() && !notes.is_built(&input) {
+            return self.bind_slowly(&input, notes);
+        }
+        self.bind_accepted(input, notes)
+    }
+
+    fn bind_accepted<'py>(
+        &self,
+        input: Bound<'py, PyDict>,
+        notes: &impl ArgumentNotes,
+    ) -> Result<BoundArguments<'py>, Unbound> {
         let py = input.py();
-        let input = if notes.is_built(input) {
-            input.clone()
-        } else {
-            match self.accepted(input, notes)? {
-                Ok(accepted) => accepted.built.unwrap_or(accepted.json),
-                Err(answer) => return Ok(Bind::Refused(answer)),
-            }
-        };
         let input = self.with_made_defaults(py, input, notes)?;
         if let Some(spread) = &self.spread {
             let input = with_context(input, spread, notes)?;
-            return Ok(match spread.bind(py, &input)? {
-                Ok((arguments, keywords)) => Bind::Ready(arguments, Some(keywords)),
-                Err(problems) => Bind::Refused(Reply::InvalidArguments { text: render(&self.tool, &problems) }),
-            });
+            return match spread.bind(py, &input)? {
+                Ok((arguments, keywords)) => Ok(BoundArguments::Spread(arguments, keywords)),
+                Err(problems) => Err(Reply::InvalidArguments { text: render(&self.tool, &problems) }.into()),
+            };
         }
         let mut values = CallArguments::new(py);
         if !self.fill(&input, false, notes, &mut values)? {
             // Something is missing or too much: Python itself says what, in its own words.
-            return Ok(Bind::Ready(PyTuple::empty(py), Some(self.as_keywords(py, &input, notes)?)));
+            return Ok(BoundArguments::Spread(PyTuple::empty(py), self.as_keywords(py, &input, notes)?));
         }
-        let Some(names) = &self.keywords else { return Ok(Bind::Ready(values.take_tuple()?, None)) };
-        let values = values.take_vec();
-        let keywords = PyDict::new(py);
-        for (name, value) in names.bind(py).iter().zip(&values[self.by_position..]) {
-            keywords.set_item(name, value)?;
-        }
-        Ok(Bind::Ready(PyTuple::new(py, &values[..self.by_position])?, Some(keywords)))
+        Ok(BoundArguments::Listed(values))
     }
 
     fn with_made_defaults<'py>(

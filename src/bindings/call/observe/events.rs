@@ -80,12 +80,10 @@ impl Events {
 
     /// Emits the end of the call.
     pub(super) fn end(&self, py: Python<'_>, outcome: &Outcome) {
-        let is_about_permission =
-            |code: &str| [Code::Denied, Code::Pending, Code::Cancelled].iter().any(|known| known.as_str() == code);
         let text = self.text.take();
         let error = match outcome {
             Outcome::Raised { class, message } => Some((class.as_str(), message.as_str())),
-            Outcome::Answered { code } if !is_about_permission(code) => Some((code.as_str(), text.as_str())),
+            Outcome::Answered { code } if !Code::is_about_permission(code) => Some((code.as_str(), text.as_str())),
             Outcome::Answered { .. } | Outcome::Cancelled | Outcome::Completed => None,
         };
         if let Some((kind, message)) = error {

@@ -35,7 +35,7 @@ impl State {
         }
         self.awaited.set(await_iter(answer).map_err(failed)?);
         self.cold().confirming.replace(Some(Box::new(checked)));
-        Ok(None)
+        Err(Early::Wait)
     }
 
     /// Goes on with the answer of the tool.
@@ -57,10 +57,8 @@ impl State {
             if asks { stage.decide_confirmed(checked) } else { stage.decide(checked) }
         })?;
         let permitted = self.follow(py, tool, next)?;
-        if permitted.is_some() {
-            // From here on it is the tool that is waited for.
-            self.suspended.set(false);
-        }
+        // From here on it is the tool that is waited for.
+        self.suspended.set(false);
         Ok(permitted)
     }
 }

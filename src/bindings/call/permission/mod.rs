@@ -17,10 +17,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use serde_json::{Map, Value};
 
-use super::arguments::ArgumentNotes;
+use super::arguments::{ArgumentNotes, BoundArguments};
 use super::python::attached;
 use super::python::drive::{Sent, await_iter, send};
-use super::request::Peeked;
+use super::request::{Peeked, Request};
 use super::state::{Early, Phase, State, Step};
 use crate::Error;
 use crate::bindings::imported::{APPROVAL, APPROVAL_REQUEST, ASK_APPROVER, CANCEL_QUESTIONS};
@@ -32,9 +32,10 @@ use crate::bindings::tool::PyTool;
 use crate::bindings::view::PyToolkitView;
 use crate::bindings::{json, log_warning};
 use crate::bytes::random_bytes;
+use crate::call::path::Clearance;
 use crate::call::{
-    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, PermissionStage, Preview, Standing, ToolFacts,
-    Unfit, Waiting,
+    ApprovalRequest, CallInfo, CheckedArguments, EventKind, Host, Next, PermissionStage, Standing, ToolFacts, Unfit,
+    Waiting,
 };
 use crate::policy::{Answer, Approvals, AuditRecord, CallFacts, Decision, Permission, Policy, Redaction, ToolKind};
 use crate::store::Write;
@@ -43,69 +44,104 @@ use confirm::{secrets_of, without_secrets};
 pub(crate) use resume::{check, explained_arguments, resumed};
 pub(super) use write::Writing;
 
-/// The arguments that may run now, or `None` while an approver is asked or a decision is stored.
-type Permitted<'py> = Result<Option<Bound<'py, PyDict>>, Early<'py>>;
+/// The arguments of a call between their stage and this one.
+pub(super) enum Arguments<'py> {
+    /// Rules let them pass, whatever they are: they are on their way into the function.
+    Bound(BoundArguments<'py>),
+    /// Rules have to see them.
+    Checked(CheckedArguments),
+    /// They were approved before, and are in the resumption of the call.
+    Approved,
+}
+
+/// The arguments that may run now.
+type Permitted<'py> = Result<BoundArguments<'py>, Early<'py>>;
 
 impl State {
-    /// Decides whether the tool may run with these arguments.
+    /// Denies a call that may not run whatever its arguments are.
     #[inline(always)]
-    pub(super) fn decide<'py>(
+    pub(super) fn deny_outright<'py>(
         &self,
         py: Python<'py>,
         tool: &Bound<'py, PyTool>,
-        arguments: Bound<'py, PyDict>,
-    ) -> Permitted<'py> {
+        request: &Request<'py>,
+    ) -> Result<Clearance, Early<'py>> {
         let PyTool { traits, allow_cache, permissions, .. } = tool.get();
         let asks = traits.permission == Permission::Confirm || traits.confirmation == Confirmation::Decides;
         let is_allowed = permissions.get().core().lets_pass(asks, allow_cache, self.view.get(py).is_some());
         if is_allowed && self.cold.get().is_none_or(|cold| !cold.is_resumed()) {
-            return Ok(Some(arguments));
+            return Ok(Clearance::Pass);
         }
-        attached(py, |py| self.decide_by_rules(py, tool, arguments))
+        attached(py, |py| self.preview(py, tool, || request.arguments.as_ref().ok().cloned()))
     }
 
+    /// The same by a look at the rules; `shown` gives the arguments for the audit log.
     #[cold]
-    fn decide_by_rules<'py>(
+    pub(super) fn preview<'py>(
         &self,
         py: Python<'py>,
         tool: &Bound<'py, PyTool>,
-        arguments: Bound<'py, PyDict>,
-    ) -> Permitted<'py> {
+        shown: impl FnOnce() -> Option<Bound<'py, PyDict>>,
+    ) -> Result<Clearance, Early<'py>> {
         if let Some(toolkit) = self.toolkit.get(py) {
             toolkit.get().warn_of_rules(py);
         }
-        if let Some(call) = self.known_info()
-            && let Some(resumption) = call.resumption.as_ref().filter(|it| it.is_for(&tool.get().name))
-        {
-            let next = self.in_stage(py, tool, &call, |stage| stage.resume(resumption))?;
-            return next.map_or_else(|| Err(Early::Step(self.end_of_stream(py))), |next| self.follow(py, tool, next));
-        }
-        match self.preview(py, tool.get()) {
-            Preview::Pass if tool.get().traits.confirmation != Confirmation::Decides => return Ok(Some(arguments)),
-            Preview::Deny(verdict) => {
-                let shown = redacted(tool.get(), arguments.as_any());
+        // The answer of a tool that decides itself is not known from one call to the next.
+        let decides = tool.get().traits.confirmation == Confirmation::Decides;
+        let cache = (!decides).then_some(&tool.get().allow_cache);
+        let (view, caller) = (ToolView { py, tool: tool.get() }, self.caller(py));
+        match tool.get().permissions.get().core().preview(&view, caller.as_deref(), cache) {
+            Ok(Clearance::Pass) if !decides && !self.is_approved(tool.get()) => Ok(Clearance::Pass),
+            Ok(_) => Ok(Clearance::Decide),
+            Err(verdict) => {
+                let shown = shown().map_or(Value::Null, |shown| redacted(tool.get(), shown.as_any()));
                 let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
-                return Err(self.end_by(py, tool, next));
+                Err(self.end_by(py, tool, next))
             }
-            Preview::Pass | Preview::NeedsArguments => {}
         }
-        let checked = match tool.get().plan.check_arguments(&arguments, self)? {
-            Ok(checked) if self.asks_tool(py, tool, &checked) => return self.ask_tool(py, tool, checked),
-            other => other,
-        };
-        let next = self.in_stage(py, tool, &self.info(py), |stage| match checked {
-            Ok(checked) => stage.decide(checked),
-            Err(unfit) => stage.refuse(unfit),
-        })?;
-        self.follow(py, tool, next)
     }
 
-    /// Decides about a call without its arguments.
-    fn preview(&self, py: Python<'_>, tool: &PyTool) -> Preview {
-        // The answer of a tool that decides itself is not known from one call to the next.
-        let cache = (tool.traits.confirmation != Confirmation::Decides).then_some(&tool.allow_cache);
-        let (view, caller) = (ToolView { py, tool }, self.caller(py));
-        tool.permissions.get().core().preview(&view, caller.as_deref(), cache)
+    /// True if an answer that was given before lets the tool run.
+    pub(super) fn is_approved(&self, tool: &PyTool) -> bool {
+        self.known_info().is_some_and(|call| call.is_approved(&tool.name))
+    }
+
+    /// Checks the arguments that rules have to see.
+    #[cold]
+    pub(super) fn check_arguments<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &Bound<'py, PyTool>,
+        arguments: &Bound<'py, PyDict>,
+    ) -> Result<Arguments<'py>, Early<'py>> {
+        match tool.get().plan.check_arguments(arguments, self)? {
+            Ok(checked) => Ok(Arguments::Checked(checked)),
+            Err(unfit) => {
+                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.refuse(unfit))?;
+                Err(self.end_by(py, tool, next))
+            }
+        }
+    }
+
+    /// Decides whether the tool may run with these arguments.
+    #[cold]
+    pub(super) fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        tool: &Bound<'py, PyTool>,
+        arguments: Arguments<'py>,
+    ) -> Permitted<'py> {
+        let call = self.info(py);
+        let next = match (arguments, &call.resumption) {
+            (Arguments::Bound(arguments), _) => return Ok(arguments),
+            (Arguments::Checked(checked), _) if self.asks_tool(py, tool, &checked) => {
+                return self.ask_tool(py, tool, checked);
+            }
+            (Arguments::Checked(checked), _) => self.in_stage(py, tool, &call, |stage| stage.decide(checked)),
+            (Arguments::Approved, Some(resumption)) => self.in_stage(py, tool, &call, |stage| stage.resume(resumption)),
+            (Arguments::Approved, None) => self.in_stage(py, tool, &call, |stage| Ok(stage.used_up())),
+        };
+        self.follow(py, tool, next?)
     }
 
     /// True if the tool has a part in the approval of a call: it decides about it, or describes it to the approver.
@@ -122,22 +158,18 @@ impl State {
             })
     }
 
-    /// Refuses a call that a rule denies whatever its arguments are, before any middleware sees it.
-    pub(super) fn deny_outright<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
+    /// Denies a call that may not run whatever its arguments are, before any middleware sees it.
+    pub(super) fn deny_before_layers<'py>(&self, py: Python<'py>) -> Result<(), Early<'py>> {
         let Some(toolkit) = self.toolkit.get(py) else { return Ok(()) };
         if !toolkit.get().permissions(py).get().core().is_ruled() {
             return Ok(());
         }
-        toolkit.get().warn_of_rules(py);
         let Some(name) = Peeked::of(py, self).name else { return Ok(()) };
         let Ok(tool) = self.find_admitted(py, &name) else { return Ok(()) };
-        let Preview::Deny(verdict) = self.preview(py, tool.get()) else { return Ok(()) };
-        let shown = Peeked::arguments(py, self).map_or(Value::Null, |input| redacted(tool.get(), &input));
-        let next = self.in_stage(py, &tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
-        Err(self.end_by(py, &tool, next))
+        self.preview(py, &tool, || self.read_request(py).ok()?.arguments.ok()).map(drop)
     }
 
-    /// Goes on waiting for the answer: the arguments that may run, once it is there; `None` if there is another question.
+    /// Goes on waiting for the answer: the arguments that may run, once it is there.
     pub(super) fn await_answer<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Permitted<'py> {
         if self.is_writing() {
             return self.await_write(py);
@@ -150,7 +182,7 @@ impl State {
         }
     }
 
-    /// The question is answered: the arguments that may run, or `None` if there is another question.
+    /// The question is answered: the arguments that may run.
     pub(super) fn answered<'py>(&self, py: Python<'py>, answer: &Bound<'py, PyAny>) -> Permitted<'py> {
         attached(py, |py| {
             self.awaited.clear(py);
@@ -190,17 +222,19 @@ impl State {
         match next {
             Next::Run(arguments) => {
                 self.keep_confirmation_of(py, &arguments);
-                self.permitted_arguments(py, &arguments).map(Some).map_err(Early::from)
+                let arguments = self.permitted_arguments(py, &arguments)?;
+                self.bound(py, tool.get().plan.bind_permitted(arguments, self))
             }
             Next::Ask(question) => {
                 let (request, waiting) = *question;
-                self.ask(py, tool, &request, waiting).map(|()| None).map_err(Early::from)
+                self.ask(py, tool, &request, waiting)?;
+                Err(Early::Wait)
             }
             Next::Pend(pending) => Err(self.end_pending(py, &pending)),
             Next::Respond(reply) => Err(reply.into()),
             Next::Wait(deferred) => {
                 self.wait_for_write(tool, deferred);
-                Ok(None)
+                Err(Early::Wait)
             }
         }
     }

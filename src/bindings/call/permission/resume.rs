@@ -1,5 +1,7 @@
 //! Calls that end with a pending value, calls that resume one, and dry runs.
 
+use std::cell::OnceCell;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyException, PyTypeError};
@@ -12,8 +14,7 @@ use super::confirm::confirmation_of;
 use crate::Error;
 use crate::bindings::call::cold::Cold;
 use crate::bindings::call::python::{attached, object};
-use crate::bindings::call::request::{NO_CALL, block, is_readable};
-use crate::bindings::call::respond::refuse_uncertain;
+use crate::bindings::call::request::{NO_CALL, Request, block, is_readable};
 use crate::bindings::call::state::{Early, Origin, State, Step};
 use crate::bindings::imported::FINISHED;
 use crate::bindings::into_response::error_text;
@@ -22,7 +23,8 @@ use crate::bindings::once::intern;
 use crate::bindings::policy::value_of;
 use crate::bindings::response::{self, PyToolResponse};
 use crate::bindings::tool::PyTool;
-use crate::call::{CallInfo, Outlook, Reply};
+use crate::call::path::{self, Clearance, Driver};
+use crate::call::{CallInfo, CheckedArguments, Outlook, Reply};
 use crate::policy::Pending;
 
 /// The stream that resumes a pending call. Its first step decides whether that is possible.
@@ -116,40 +118,117 @@ pub(crate) fn check<'py>(origin: &Bound<'py, PyAny>, call: &Bound<'py, PyAny>) -
     if let Some(toolkit) = state.toolkit.get(py) {
         toolkit.get().warn_of_rules(py);
     }
-    let mut name = None;
-    let outlook = match outlook(py, &state, &mut name) {
-        Ok(outlook) => outlook,
-        Err(Early::Reply(reply)) => Outlook::refused(*reply),
-        Err(Early::Raise(error)) => return Err(*error),
-        Err(Early::Step(_)) => return Err(PyTypeError::new_err(NO_CALL)),
+    let run = DryRun { state: &state, py, name: OnceCell::new() };
+    let outlook = match path::begin(&run) {
+        Ok(outlook) | Err(DryEnd::Outlook(outlook)) => outlook,
+        Err(DryEnd::Raise(error)) => return Err(*error),
     };
-    Ok(json::to_python(py, &outlook.to_value(name.as_deref()))?.cast_into()?)
+    Ok(json::to_python(py, &outlook.to_value(run.name.get().map(String::as_str)))?.cast_into()?)
 }
 
-/// The stages of a call up to the permission stage, which only says what it would do.
-fn outlook<'py>(py: Python<'py>, state: &State, name: &mut Option<String>) -> Result<Outlook, Early<'py>> {
-    let request = state.read_request(py)?;
-    let name = name.insert(request.name()?.to_owned());
-    let tool = state.find_admitted(py, name)?;
-    if let Some(cold) = state.cold.get() {
-        refuse_uncertain(py, cold, tool.get(), &request.arguments)?;
+/// A call that is looked at without being run: the driver of stages that have no effect.
+struct DryRun<'a, 'py> {
+    state: &'a State,
+    py: Python<'py>,
+    /// The name in the request.
+    name: OnceCell<String>,
+}
+
+/// The end of a dry run.
+enum DryEnd {
+    Outlook(Box<Outlook>),
+    Raise(Box<PyErr>),
+}
+
+impl From<PyErr> for DryEnd {
+    fn from(error: PyErr) -> Self {
+        Self::Raise(Box::new(error))
     }
-    let checked = tool.get().plan.check_arguments(&request.arguments, state)?;
-    let mut confirms = false;
-    if let Ok(checked) = &checked
-        && state.asks_tool(py, &tool, checked)
-    {
-        let mut answer = confirmation_of(&tool, checked)?;
-        if answer.getattr_opt(intern!(py, "__await__"))?.is_some() {
-            answer = FINISHED.get(py)?.call1((answer,))?;
-        }
-        if answer.is_instance_of::<PyToolResponse>() {
-            let text = answer.getattr(intern!(py, "text"))?.extract()?;
-            return Ok(Outlook::refused(Reply::InvalidArguments { text }));
-        }
-        confirms = answer.getattr(intern!(py, "asks"))?.is_truthy()?;
+}
+
+impl From<Outlook> for DryEnd {
+    fn from(outlook: Outlook) -> Self {
+        Self::Outlook(Box::new(outlook))
     }
-    Ok(state.in_stage(py, &tool, &state.info(py), |stage| stage.outlook(checked, confirms)))
+}
+
+impl From<Early<'_>> for DryEnd {
+    fn from(early: Early<'_>) -> Self {
+        match early {
+            Early::Reply(reply) => Outlook::refused(*reply).into(),
+            Early::Raise(error) => Self::Raise(error),
+            Early::Step(_) | Early::Wait => PyTypeError::new_err(NO_CALL).into(),
+        }
+    }
+}
+
+impl<'py> Driver for DryRun<'_, 'py> {
+    type Request = Request<'py>;
+    type Tool = Bound<'py, PyTool>;
+    type Arguments = CheckedArguments;
+    type Permitted = Infallible;
+    type Step = Box<Outlook>;
+    type Early = DryEnd;
+
+    fn claim(&self) -> Result<(), DryEnd> {
+        Ok(())
+    }
+
+    fn middleware(&self) -> Result<Option<Box<Outlook>>, DryEnd> {
+        Ok(None)
+    }
+
+    fn request(&self) -> Result<Request<'py>, DryEnd> {
+        Ok(self.state.read_request(self.py)?)
+    }
+
+    fn admit(&self, request: &Request<'py>) -> Result<Bound<'py, PyTool>, DryEnd> {
+        let name = request.name()?;
+        let name = self.name.get_or_init(|| name.to_owned());
+        Ok(self.state.find_admitted(self.py, name).map_err(|reply| request.unadmitted(reply.into()))?)
+    }
+
+    fn deny_outright(&self, tool: &Bound<'py, PyTool>, _: &Request<'py>) -> Result<Clearance, DryEnd> {
+        let call = self.state.info(self.py);
+        Ok(self.state.in_stage(self.py, tool, &call, |stage| stage.preview(None).map_err(|it| stage.denied(it)))?)
+    }
+
+    fn arguments(
+        &self,
+        tool: &Bound<'py, PyTool>,
+        request: Request<'py>,
+        _: Clearance,
+    ) -> Result<CheckedArguments, DryEnd> {
+        let arguments = self.state.certain_arguments(self.py, tool.get(), request)?;
+        let checked = tool.get().plan.check_arguments(&arguments, self.state)?;
+        let call = self.state.info(self.py);
+        Ok(checked.map_err(|unfit| self.state.in_stage(self.py, tool, &call, |stage| stage.unfit(unfit)))?)
+    }
+
+    fn permission(&self, tool: &Bound<'py, PyTool>, checked: CheckedArguments) -> Result<Infallible, DryEnd> {
+        let (state, py) = (self.state, self.py);
+        let mut confirms = false;
+        if state.asks_tool(py, tool, &checked) {
+            let mut answer = confirmation_of(tool, &checked)?;
+            if answer.getattr_opt(intern!(py, "__await__"))?.is_some() {
+                answer = FINISHED.get(py)?.call1((answer,))?;
+            }
+            if answer.is_instance_of::<PyToolResponse>() {
+                let text = answer.getattr(intern!(py, "text"))?.extract()?;
+                return Err(Outlook::refused(Reply::InvalidArguments { text }).into());
+            }
+            confirms = answer.getattr(intern!(py, "asks"))?.is_truthy()?;
+        }
+        Err(state.in_stage(py, tool, &state.info(py), |stage| stage.outlook(&checked, confirms)).into())
+    }
+
+    fn count(&self, _: &Bound<'py, PyTool>) -> Result<(), DryEnd> {
+        Ok(())
+    }
+
+    fn run(&self, _: Bound<'py, PyTool>, permitted: Infallible) -> Box<Outlook> {
+        match permitted {}
+    }
 }
 
 /// The arguments that rules see in a call, and the same redacted; arguments that do not fit are left as they are.

@@ -5,7 +5,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyNone;
 
 use super::Permitted;
 use crate::bindings::call::python::attached;
@@ -128,7 +127,7 @@ impl State {
         self.cold.get().is_some_and(|cold| cold.writing.borrow().is_some())
     }
 
-    /// Goes on waiting for a write, and then with the decision: the arguments that may run, or `None` if the call is to step on.
+    /// Goes on waiting for a write, and then with the decision: the arguments that may run.
     pub(super) fn await_write<'py>(&self, py: Python<'py>) -> Permitted<'py> {
         attached(py, |py| {
             let cold = self.cold();
@@ -154,7 +153,7 @@ impl State {
                 None => {
                     // The pending value of a resumed call is used up: the call begins.
                     self.phase.set(Phase::Ready);
-                    Ok(None)
+                    Err(Early::Wait)
                 }
             }
         })
@@ -162,10 +161,7 @@ impl State {
 
     /// Ends a call by what the core says, perhaps after a write.
     pub(super) fn end_by<'py>(&self, py: Python<'py>, tool: &Bound<'py, PyTool>, next: Next) -> Early<'py> {
-        match self.follow(py, tool, next) {
-            Ok(_) => Early::Step(self.step(py, PyNone::get(py).as_any())),
-            Err(early) => early,
-        }
+        self.follow(py, tool, next).err().unwrap_or(Early::Wait)
     }
 
     /// Gives up a call that waits for a write, which goes on by itself.

@@ -1,163 +1,19 @@
-//! The path of a call, in one place: request → admission → arguments → permission → run → response.
-//!
-//! Each stage is a file beside this one and gives its result, or the early end of the call; none calls the next. A step
-//! of a stream begins and ends here.
+//! A step of a stream: from the moment the event loop resumes it to what its consumer gets. The first one takes the call through
+//! its [`stages`](super::stages).
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyNone};
+use pyo3::types::PyNone;
 
 use super::cold::Cold;
 use super::context::report_first;
 use super::observe::gate;
 use super::python::{attached, stack};
-use super::request::Request;
-use super::respond::refuse_uncertain;
 use super::run::Given;
-use super::session::count_call;
 use super::state::{Early, Phase, Resumed, State, Step};
 use super::task;
-use crate::bindings::budget::budgets_are_in_use;
 use crate::bindings::response;
-use crate::bindings::tool::PyTool;
-use crate::bindings::view::PyToolkitView;
-use crate::call::Reply;
 
-impl State {
-    /// The first step of a call, from its request to its first response. Nothing of this happens before it, so that a
-    /// call that is dropped has done nothing, and permission is decided at the moment the tool runs.
-    #[inline(always)]
-    fn first_step<'py>(&self, py: Python<'py>) -> Result<Step<'py>, Early<'py>> {
-        if let Some(cold) = self.cold.get() {
-            self.claim_approval(py, cold)?; // a resumed call uses up its pending value
-        }
-        if self.has_layers(py)
-            && let Some(given) = self.enter_middleware(py)?
-        {
-            return Ok(self.advance(py, given)); // the next layer runs in place of the tool
-        }
-        let request = self.read_request(py)?; // any wire format → name, arguments
-        let tool = self.admit(py, &request)?; // registry, group, view
-        if budgets_are_in_use() {
-            self.open_budget(py, tool.get()); // of the result
-        }
-        if let Some(cold) = self.cold.get() {
-            refuse_uncertain(py, cold, tool.get(), &request.arguments)?; // repairs that may not be what was meant
-        }
-        let permitted = self.decide(py, &tool, request.arguments)?; // allow, ask, deny
-        self.go_on(py, permitted)
-    }
-
-    /// The rest of the path, once the arguments are known that may run. `None` if the approver is asked first.
-    #[inline(always)]
-    pub(super) fn go_on<'py>(
-        &self,
-        py: Python<'py>,
-        permitted: Option<Bound<'py, PyDict>>,
-    ) -> Result<Step<'py>, Early<'py>> {
-        let Some(arguments) = permitted else { return Ok(self.step(py, PyNone::get(py).as_any())) };
-        let tool = self.tool(py);
-        if let Some(view) = self.view.get(py) {
-            count_call(view.get(), tool.get())?; // the limits of its session
-        }
-        let given = self.run(py, tool.get(), &arguments); // bind and check; call, thread, process, background
-        let given = given.inspect_err(|early| self.uncount_refused(py, early))?;
-        Ok(self.advance(py, given)) // response, postprocess
-    }
-
-    /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
-    #[inline]
-    pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
-        loop {
-            if let Some(cold) = self.cold.get()
-                && !cold.port.is_empty()
-            {
-                // What the tool reported before is delivered first.
-                given = match report_first(py, cold, given) {
-                    Ok(report) => return report,
-                    Err(given) => given,
-                };
-            }
-            given = match given {
-                Given::Wait(future) => return Step::Suspend(future),
-                Given::Result(result) => match self.respond(py, result) {
-                    Ok(step) => return step,
-                    Err(runnable) => self.run_result(py, runnable),
-                },
-                Given::Item(item) => match self.respond_item(py, item) {
-                    Some(step) => return step,
-                    None => self.resume_tool(py, PyNone::get(py).as_any()),
-                },
-                Given::End => return self.end_of_stream(py),
-                Given::Error(error) => return self.fail(py, *error),
-            };
-        }
-    }
-
-    /// True if middlewares run before the tool, or this is the call of one.
-    #[inline(always)]
-    fn has_layers(&self, py: Python<'_>) -> bool {
-        self.toolkit.get(py).is_none_or(|toolkit| toolkit.get().has_middlewares(py))
-    }
-
-    /// Finds the tool and checks that its group and the view let it be called.
-    #[inline(always)]
-    fn admit<'py>(&self, py: Python<'py>, request: &Request<'py>) -> Result<Borrowed<'_, 'py, PyTool>, Early<'py>> {
-        if let Some(tool) = self.tool.get(py) {
-            request.name()?;
-            return Ok(tool); // a tool that is called by itself
-        }
-        if let Some(toolkit) = self.toolkit.get(py).filter(|toolkit| toolkit.get().prepares_use()) {
-            let name = request.name()?;
-            attached(py, |py| toolkit.get().prepare_use(py, Some(name)))?;
-        }
-        let tool = match (self.view.get(py), self.toolkit.get(py)) {
-            (None, Some(toolkit)) => {
-                let name = request.name_object()?;
-                match toolkit.get().recently_admitted(name) {
-                    Some(tool) => tool,
-                    None => attached(py, |_| toolkit.get().admit_named(name, request.name()?).map_err(Early::from))?,
-                }
-            }
-            _ => self.find_admitted(py, request.name()?)?,
-        };
-        self.tool.set(tool);
-        let tool = self.tool(py);
-        if let Some(view) = self.view.get(py) {
-            self.begin_attempt(view.get(), tool.get());
-        }
-        Ok(tool)
-    }
-
-    /// Finds the tool of a name and checks that it may be called.
-    #[inline(always)]
-    pub(super) fn find_admitted<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyTool>, Reply> {
-        match (self.view.get(py), self.toolkit.get(py)) {
-            (Some(view), _) => PyToolkitView::admit(&view, name),
-            (None, Some(toolkit)) => toolkit.get().admit(py, name),
-            (None, None) => Err(Reply::UnknownTool { name: name.to_owned(), similar: None }),
-        }
-    }
-
-    /// Ends the call before its tool has given anything.
-    #[cold]
-    pub(super) fn end_early<'py>(&self, py: Python<'py>, early: Early<'py>) -> Step<'py> {
-        attached(py, |py| {
-            let response = match early {
-                Early::Step(step) => return step,
-                Early::Reply(answer) => {
-                    self.open_budget_without_tool(py);
-                    response::answer(py, &answer).and_then(|response| self.in_class(py, response))
-                }
-                Early::Raise(error) => Err(*error),
-            };
-            self.finish(py);
-            response.map_or_else(Step::raise, Step::Chunk)
-        })
-    }
-}
-
-/// One step of the stream: from the moment the event loop resumes it to what its consumer gets.
 impl State {
     /// Asks for the next response: `__anext__`. Errors, also the end of the stream, are raised when the step is awaited;
     /// false while another step is under way.
@@ -257,14 +113,11 @@ impl State {
         }
     }
 
-    /// A step whose approver or store may have answered: the call goes on as the first step does after permission.
+    /// A step whose approver or store may have answered.
     #[cold]
     fn after_approval<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> Result<Step<'py>, Early<'py>> {
         let permitted = self.await_answer(py, value)?;
-        if self.phase.get() == Phase::Ready {
-            return self.first_step(py); // the pending value of a resumed call is used up
-        }
-        self.go_on(py, permitted)
+        self.proceed(py, permitted)
     }
 
     /// A step as few calls take it: inside a span, or asked for by `asend` or `athrow`. `None` if this one is like the
@@ -388,6 +241,53 @@ impl State {
                 error.write_unraisable(py, None);
             }
         });
+    }
+
+    /// Turns what the tool gave into the step that the consumer sees. A result that has to be run first is run.
+    #[inline]
+    pub(super) fn advance<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> Step<'py> {
+        loop {
+            if let Some(cold) = self.cold.get()
+                && !cold.port.is_empty()
+            {
+                // What the tool reported before is delivered first.
+                given = match report_first(py, cold, given) {
+                    Ok(report) => return report,
+                    Err(given) => given,
+                };
+            }
+            given = match given {
+                Given::Wait(future) => return Step::Suspend(future),
+                Given::Result(result) => match self.respond(py, result) {
+                    Ok(step) => return step,
+                    Err(runnable) => self.run_result(py, runnable),
+                },
+                Given::Item(item) => match self.respond_item(py, item) {
+                    Some(step) => return step,
+                    None => self.resume_tool(py, PyNone::get(py).as_any()),
+                },
+                Given::End => return self.end_of_stream(py),
+                Given::Error(error) => return self.fail(py, *error),
+            };
+        }
+    }
+
+    /// Ends the call before its tool has given anything.
+    #[cold]
+    pub(super) fn end_early<'py>(&self, py: Python<'py>, early: Early<'py>) -> Step<'py> {
+        attached(py, |py| {
+            let response = match early {
+                Early::Step(step) => return step,
+                Early::Wait => return self.step(py, PyNone::get(py).as_any()),
+                Early::Reply(answer) => {
+                    self.open_budget_without_tool(py);
+                    response::answer(py, &answer).and_then(|response| self.in_class(py, response))
+                }
+                Early::Raise(error) => Err(*error),
+            };
+            self.finish(py);
+            response.map_or_else(Step::raise, Step::Chunk)
+        })
     }
 
     /// Ends the call: drops everything but the response that `single` waits for.
