@@ -331,6 +331,7 @@ impl std::fmt::Display for JsonPath<'_> {
 }
 
 /// A reader of JSON from Python objects.
+#[allow(clippy::struct_excessive_bools, reason = "each names a difference between its three users")]
 struct ObjectReader {
     /// Entries `default` that are not JSON are left out.
     drops_defaults: bool,

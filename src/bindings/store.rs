@@ -406,13 +406,11 @@ impl PyStore {
 /// The name of a space or key, which a database can keep only as Unicode.
 pub(crate) fn name(what: &'static str, argument: &Bound<'_, PyAny>) -> PyResult<String> {
     let name = string(what, argument)?;
-    match name.to_str() {
-        Ok(name) => Ok(name.to_owned()),
-        Err(_) => {
-            let key = name.to_string_lossy().chars().take(80).collect();
-            Err(Error::InvalidStoreKey { what, key, reason: "it contains a lone surrogate" }.into())
-        }
+    if let Ok(name) = name.to_str() {
+        return Ok(name.to_owned());
     }
+    let key = name.to_string_lossy().chars().take(80).collect();
+    Err(Error::InvalidStoreKey { what, key, reason: "it contains a lone surrogate" }.into())
 }
 
 /// The object of a JSON text in the store.

@@ -100,6 +100,10 @@ pub trait Driver {
 ///
 /// The early end of the call, or a wait.
 #[inline(always)]
+#[allow(
+    clippy::inline_always,
+    reason = "a driver's stages are each called once, and cost as much as a call of a function"
+)]
 pub fn begin<D: Driver>(call: &D) -> Result<D::Step, D::Early> {
     call.claim()?; // a resumed call uses up its pending value
     if let Some(step) = call.middleware()? {
@@ -119,6 +123,7 @@ pub fn begin<D: Driver>(call: &D) -> Result<D::Step, D::Early> {
 ///
 /// The early end of the call.
 #[inline(always)]
+#[allow(clippy::inline_always, reason = "as part of `begin`")]
 pub fn proceed<D: Driver>(call: &D, tool: D::Tool, permitted: D::Permitted) -> Result<D::Step, D::Early> {
     call.count(&tool)?; // the limits of the session
     Ok(call.run(tool, permitted)) // loop, thread, process, native, sub-agent

@@ -209,19 +209,26 @@ enum Arguments {
 
 /// The end of the preparation before the tool runs.
 enum Early<E> {
-    Next(Next),
+    Next(Box<Next>),
     Failed(E),
 }
 
 impl<E> From<Reply> for Early<E> {
     fn from(reply: Reply) -> Self {
-        Self::Next(Next::Respond(reply))
+        Next::Respond(reply).into()
+    }
+}
+
+impl<E> From<Next> for Early<E> {
+    fn from(next: Next) -> Self {
+        Self::Next(Box::new(next))
     }
 }
 
 fn ended<E>(step: Result<Next, Early<E>>) -> Result<Next, E> {
     match step {
-        Ok(next) | Err(Early::Next(next)) => Ok(next),
+        Ok(next) => Ok(next),
+        Err(Early::Next(next)) => Ok(*next),
         Err(Early::Failed(error)) => Err(error),
     }
 }
@@ -256,7 +263,7 @@ impl<'r, B: Profile, H: Host> Driver for Preparing<'_, 'r, B, H> {
         };
         self.tool.set(Some(tool));
         match self.stage(tool).claim(resumption).map_err(Early::Failed)? {
-            Some(next) => Err(Early::Next(next)),
+            Some(next) => Err(next.into()),
             None => Ok(()),
         }
     }
@@ -277,13 +284,12 @@ impl<'r, B: Profile, H: Host> Driver for Preparing<'_, 'r, B, H> {
 
     fn deny_outright(&self, tool: &&'r Tool<B>, (): &()) -> Result<Clearance, Self::Early> {
         let stage = self.stage(tool);
-        stage.preview(None).or_else(|verdict| {
+        stage.preview(None).map_err(|verdict| {
             let shown = match &self.request.error {
                 None => tool.redaction().unchecked(self.request.arguments.clone()),
                 Some(_) => Value::Null,
             };
-            let next = stage.deny(&verdict, &shown).map_err(Early::Failed)?;
-            Err(Early::Next(next))
+            stage.deny(&verdict, &shown).into()
         })
     }
 
@@ -307,7 +313,7 @@ impl<'r, B: Profile, H: Host> Driver for Preparing<'_, 'r, B, H> {
         };
         match next.map_err(Early::Failed)? {
             Next::Run(arguments) => Ok(arguments),
-            next => Err(Early::Next(next)),
+            next => Err(next.into()),
         }
     }
 

@@ -81,10 +81,11 @@ pub(super) fn outline<'a, const N: usize>(text: &'a str, names: [&str; N]) -> Ou
     let mut open: Option<(usize, usize)> = None;
     let mut last_text: Option<Range<usize>> = None;
     for (token, place) in tokens(text) {
-        if depth == 1 && matches!(token, Token::Comma | Token::Close(_)) {
-            if let Some((member, start)) = open.take() {
-                members[member] = Some(text[start..place.start].trim());
-            }
+        if depth == 1
+            && matches!(token, Token::Comma | Token::Close(_))
+            && let Some((member, start)) = open.take()
+        {
+            members[member] = Some(text[start..place.start].trim());
         }
         is_whole = depth == 1 && token == Token::Close(b'}');
         match token {

@@ -108,13 +108,13 @@ impl Host for NativeHost<'_> {
         }
     }
 
-    fn policy_to_extend(&self) -> crate::Result<Arc<Policy>> {
+    fn policy_to_extend(&self) -> Arc<Policy> {
         let permissions = self.toolkit.permissions();
-        Ok(permissions.policy().unwrap_or_else(|| {
+        permissions.policy().unwrap_or_else(|| {
             let policy = Arc::<Policy>::default();
             permissions.set_policy(Some(policy.clone()));
             policy
-        }))
+        })
     }
 
     fn cancel_questions(&self) {

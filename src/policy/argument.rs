@@ -445,8 +445,7 @@ impl ArgumentPath {
                     Entry::Undeclared => return Some((name.to_string(), shape.names())),
                     Entry::Unknown => return None,
                 },
-                PathStep::Index(_) | PathStep::Token(_) if is_array => Some(shape.items()?),
-                PathStep::Every if is_array => Some(shape.items()?),
+                PathStep::Index(_) | PathStep::Token(_) | PathStep::Every if is_array => Some(shape.items()?),
                 PathStep::Every if is_object => return None,
                 // A text or number has no parts, a list no names.
                 PathStep::Key(name) | PathStep::Token(name) => return Some((name.to_string(), Vec::new())),

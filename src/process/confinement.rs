@@ -78,8 +78,11 @@ impl Confinement {
     }
 }
 
+/// Files and folders that stay the same whatever takes their place.
+type PinnedPaths = Vec<Arc<Pinned>>;
+
 /// The files that may be read, and those that may be written.
-fn listed(Sandbox { read, write, .. }: &Sandbox) -> Result<(Vec<Arc<Pinned>>, Vec<Arc<Pinned>>)> {
+fn listed(Sandbox { read, write, .. }: &Sandbox) -> Result<(PinnedPaths, PinnedPaths)> {
     let open = |path: &PathBuf| Resolved::open(path).map_err(|error| missing("sandbox", path, &error));
     let open = |paths: &[PathBuf]| paths.iter().map(open).collect::<Result<Vec<_>>>();
     let (readable, writable) = (open(read)?, open(write)?);
@@ -91,7 +94,7 @@ fn listed(Sandbox { read, write, .. }: &Sandbox) -> Result<(Vec<Arc<Pinned>>, Ve
     Ok((shared(readable), shared(writable)))
 }
 
-fn existing(paths: &[&str]) -> Result<Vec<Arc<Pinned>>> {
+fn existing(paths: &[&str]) -> Result<PinnedPaths> {
     let open = |path: &&str| match Pinned::open(Path::new(path)).map(Pinned::shared) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => None,
         opened => Some(opened.map_err(|error| missing("sandbox", Path::new(path), &error))),

@@ -16,7 +16,7 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Declares a tool.
-pub(super) fn tool(mut function: Map<String, Value>, parameters: Value) -> Value {
+pub(super) fn tool(mut function: Map<String, Value>, parameters: &Value) -> Value {
     function.insert("inputSchema".to_owned(), json!({"json": parameters}));
     json!({"toolSpec": function})
 }

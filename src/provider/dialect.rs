@@ -132,7 +132,7 @@ impl Dialect {
             Self::OpenAiResponsesStrict => openai::responses_tool(function, parameters, true),
             Self::Anthropic => anthropic::tool(function, parameters),
             Self::Gemini => gemini::declaration(function, parameters),
-            Self::Bedrock => bedrock::tool(function, parameters),
+            Self::Bedrock => bedrock::tool(function, &parameters),
             Self::Mcp => mcp::tool(function, parameters),
         };
         Declaration { name, value, codec, report }

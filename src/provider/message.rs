@@ -78,10 +78,11 @@ impl Search<'_> {
             _ if depth > MAX_DEPTH => Ok(()),
             Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
             Value::Object(entries) => match (recognise(entries), self.refusal) {
-                (Recognised::Call(_), Some(refusal)) => self.push(refusal.call(entries)),
-                (Recognised::Call(call), None) => self.push(call?),
+                (Recognised::Call(call), None) => self.push((*call)?),
                 (Recognised::Refused(Refusal::RunByProvider), _) => Ok(()),
-                (Recognised::Refused(refusal), _) => self.push(refusal.call(entries)),
+                (Recognised::Call(_), Some(refusal)) | (Recognised::Refused(refusal), _) => {
+                    self.push(refusal.call(entries))
+                }
                 (Recognised::Other, _) => self.look_into(entries, depth),
             },
             _ => Ok(()),

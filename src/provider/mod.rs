@@ -145,7 +145,7 @@ pub(crate) fn read_with(
 ) -> Result<ToolCall, CallError> {
     if let Value::Object(entries) = value {
         match recognise_in(entries, format) {
-            Recognised::Call(call) => return call,
+            Recognised::Call(call) => return *call,
             Recognised::Refused(refusal) => return Ok(refusal.call(entries)),
             Recognised::Other => {}
         }
@@ -177,7 +177,7 @@ pub(crate) fn only_call(mut calls: Vec<ToolCall>) -> Result<Option<ToolCall>, Ca
 
 /// An object, as far as it is a call.
 enum Recognised {
-    Call(Result<ToolCall, CallError>),
+    Call(Box<Result<ToolCall, CallError>>),
     /// It looks like a call, and must not run as one.
     Refused(Refusal),
     Other,
@@ -197,7 +197,7 @@ fn recognise_in(entries: &Entries, format: Option<WireFormat>) -> Recognised {
         Some(format) => format.read(entries),
         None => WireFormat::ALL.into_iter().find_map(|format| format.read(entries)),
     };
-    call.map_or(Recognised::Other, Recognised::Call)
+    call.map_or(Recognised::Other, |call| Recognised::Call(Box::new(call)))
 }
 
 /// The formats that are supported, for error messages.

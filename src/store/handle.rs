@@ -225,8 +225,11 @@ impl Store {
     }
 }
 
+/// A receiver of the result of a write.
+type Reply = Box<dyn FnOnce(Result<bool>) + Send>;
+
 /// A write to a store that a decision waits for.
-pub struct Write(Box<dyn FnOnce(Box<dyn FnOnce(Result<bool>) + Send>) -> bool + Send>);
+pub struct Write(Box<dyn FnOnce(Reply) -> bool + Send>);
 
 impl Write {
     /// Begins it. `reply` is called once with the result, in any thread, and must not block. True if it is worth a short wait.

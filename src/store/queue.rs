@@ -234,7 +234,9 @@ impl Queue {
             }
         });
         drop(state);
-        overdue.into_iter().for_each(|job| job.finish(Err(late.clone())));
+        for job in overdue {
+            job.finish(Err(late.clone()));
+        }
         lock(&self.state)
     }
 }

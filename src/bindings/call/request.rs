@@ -119,9 +119,12 @@ impl State {
         };
         let arguments = match read {
             Ok(arguments) => arguments,
-            Err(unreadable) if call.call.name.is_empty() => return Err(Early::Reply(unreadable)),
+            Err(unreadable) if call.call.name.is_empty() => return Err(unreadable.into()),
             Err(unreadable) => {
-                return Ok(Request { name: PyString::new(py, &call.call.name).into_any(), arguments: Err(unreadable) });
+                return Ok(Request {
+                    name: PyString::new(py, &call.call.name).into_any(),
+                    arguments: Err(unreadable.into()),
+                });
             }
         };
         let block = call.to_block(py)?;
@@ -153,11 +156,11 @@ impl State {
         } else {
             Err(bad_call(format!("the `input` of '{name}' must be an object, not {}", kind_of(&input))))
         };
-        Ok(Request { arguments, ..request })
+        Ok(Request { arguments: arguments.map_err(Box::new), ..request })
     }
 
     /// Arguments that came as JSON text.
-    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Box<Reply>> {
+    fn read_text<'py>(&self, py: Python<'py>, name: &str, text: &str) -> Result<Bound<'py, PyDict>, Reply> {
         let is_off = self.repair_mode(py) == RepairMode::Off;
         let reading = if is_off { read_strictly(text) } else { read(text) }
             .map_err(|error| bad_call(format!("the `input` of '{name}' cannot be read: {error}")))?;
@@ -483,7 +486,7 @@ pub(super) fn block<'py>(name: &Bound<'py, PyAny>, input: &Bound<'py, PyAny>) ->
 
 /// The arguments as Python objects. Python itself refuses some of what is valid JSON: integers of more digits than its
 /// limit.
-fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Box<Reply>> {
+fn to_dict<'py>(py: Python<'py>, call: &ToolCall) -> Result<Bound<'py, PyDict>, Reply> {
     let name = &call.name;
     let object = json::to_python(py, &call.arguments).map_err(|error| {
         bad_call(format!("the arguments of '{name}' cannot be read: {}", into_response::error_text(py, &error)))
@@ -505,11 +508,11 @@ fn reason(call: &ToolCall, error: &CallError) -> String {
 }
 
 fn bad<'py>(reason: String) -> Early<'py> {
-    Early::Reply(bad_call(reason))
+    bad_call(reason).into()
 }
 
-fn bad_call(reason: String) -> Box<Reply> {
-    Box::new(Reply::BadCall { reason })
+fn bad_call(reason: String) -> Reply {
+    Reply::BadCall { reason }
 }
 
 #[cold]

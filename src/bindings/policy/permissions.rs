@@ -116,9 +116,9 @@ impl PyPermissions {
     }
 
     /// The policy to which a lasting permission is added; made if there is none.
-    pub(crate) fn policy_to_extend(&self, py: Python<'_>) -> crate::Result<Arc<Policy>> {
+    pub(crate) fn policy_to_extend(&self, py: Python<'_>) -> Arc<Policy> {
         if let Some(policy) = self.policy(py) {
-            return Ok(policy.get().rules().clone());
+            return policy.get().rules().clone();
         }
         let policy = PyPolicy::default();
         let rules = policy.rules().clone();
@@ -129,7 +129,7 @@ impl PyPermissions {
         if let Ok(policy) = Py::new(py, policy) {
             self.set_policy(Some(policy));
         }
-        Ok(rules)
+        rules
     }
 
     /// The place of all that has no place of its own.

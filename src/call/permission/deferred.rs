@@ -14,7 +14,7 @@ pub enum Deferred {
     /// The decision was recorded.
     Recorded(Recorded),
     /// The call was kept, so that it can be pending.
-    Kept(PendingCall),
+    Kept(Box<PendingCall>),
     /// The pending call of a resumption was used up; its arguments.
     Claimed(CheckedArguments),
     /// The tool was allowed for always; the arguments of the call, its verdict, and the decision about it.
@@ -31,7 +31,7 @@ pub enum Recorded {
     /// The call ends, for this reason and with this reply, also if that cannot be recorded.
     End(Decided, String, Reply),
     /// The call is pending.
-    Pending(PendingCall),
+    Pending(Box<PendingCall>),
 }
 
 /// A call that is about to be pending.
@@ -56,7 +56,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         }
         match deferred {
             Deferred::Recorded(recorded) => {
-                self.recorded(recorded, result.map(drop).map_err(|error| error.to_string())).map(Some)
+                Ok(Some(self.recorded(recorded, result.map(drop).map_err(|error| error.to_string()))))
             }
             Deferred::Kept(call) => self.kept(call, result).map(Some),
             Deferred::Claimed(asked) => self.claimed(asked, result),
@@ -82,8 +82,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         let decided = Decided::by_rule(&verdict).denied();
         match self.host.find_again() {
             Standing::Same => {}
-            Standing::Replaced => return self.turn_down(&arguments.whole, decided, REPLACED.to_owned()).map(Some),
-            Standing::Gone(reply) => return self.end(&arguments.whole, decided, reply.text(), reply).map(Some),
+            Standing::Replaced => return Ok(Some(self.turn_down(&arguments.whole, decided, REPLACED.to_owned()))),
+            Standing::Gone(reply) => return Ok(Some(self.end(&arguments.whole, decided, reply.text(), reply))),
         }
         match route {
             Route::Run { .. } => Ok(None),
@@ -93,14 +93,14 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Does what a decision says, once it is recorded.
-    pub(super) fn after_record(&self, then: Recorded, result: Option<Result<(), String>>) -> Result<Next, H::Error> {
+    pub(super) fn after_record(&self, then: Recorded, result: Option<Result<(), String>>) -> Next {
         match result {
             Some(result) => self.recorded(then, result),
-            None => Ok(Next::Wait(Box::new(Deferred::Recorded(then)))),
+            None => Next::Wait(Box::new(Deferred::Recorded(then))),
         }
     }
 
-    fn recorded(&self, then: Recorded, result: Result<(), String>) -> Result<Next, H::Error> {
+    fn recorded(&self, then: Recorded, result: Result<(), String>) -> Next {
         match (then, result) {
             (Recorded::End(decided, reason, reply), result) => {
                 if let Err(unrecorded) = result {
@@ -108,32 +108,33 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                     self.warn_unrecorded(&unrecorded);
                 }
                 self.report_result(&decided, &reason);
-                Ok(Next::Respond(reply))
+                Next::Respond(reply)
             }
-            (_, Err(reason)) => Ok(self.deny_unrecorded(&reason)),
-            (Recorded::Run(arguments), Ok(())) => Ok(Next::Run(arguments)),
+            (_, Err(reason)) => self.deny_unrecorded(&reason),
+            (Recorded::Run(arguments), Ok(())) => Next::Run(arguments),
             (Recorded::Approved(arguments, verdict, choice, decided), Ok(())) => {
-                Ok(self.remember_then_run(arguments, verdict, choice, decided))
+                self.remember_then_run(arguments, verdict, choice, decided)
             }
-            (Recorded::Pending(PendingCall { arguments, verdict, pending }), Ok(())) => {
+            (Recorded::Pending(call), Ok(())) => {
+                let PendingCall { arguments, verdict, pending } = *call;
                 self.report_request(&arguments, &verdict, Some(&pending));
-                Ok(Next::Pend(Box::new(pending)))
+                Next::Pend(Box::new(pending))
             }
         }
     }
 
     /// Keeps a call that is about to be pending.
-    pub(super) fn keep(&self, call: PendingCall, write: Option<Write>) -> Result<Next, H::Error> {
+    pub(super) fn keep(&self, call: Box<PendingCall>, write: Option<Write>) -> Result<Next, H::Error> {
         match write.map_or(Some(Ok(true)), |write| self.host.begin(write)) {
             Some(result) => self.kept(call, result),
             None => Ok(Next::Wait(Box::new(Deferred::Kept(call)))),
         }
     }
 
-    fn kept(&self, call: PendingCall, result: Result<bool>) -> Result<Next, H::Error> {
+    fn kept(&self, call: Box<PendingCall>, result: Result<bool>) -> Result<Next, H::Error> {
         result.map_err(|error| unkept(&call.pending, &error))?;
         let result = self.record(&Decided::pending(&call.verdict), &call.arguments.whole);
-        self.after_record(Recorded::Pending(call), result)
+        Ok(self.after_record(Recorded::Pending(call), result))
     }
 
     /// Goes on with a resumed call whose pending value is used up now.

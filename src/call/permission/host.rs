@@ -114,11 +114,7 @@ pub trait Host {
     fn find_again(&self) -> Standing;
 
     /// The policy that a lasting permission is added to; made if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The failure of the place where it is saved.
-    fn policy_to_extend(&self) -> crate::Result<Arc<Policy>>;
+    fn policy_to_extend(&self) -> Arc<Policy>;
 
     /// Ends every question of the same session, or of no session, that is being asked with the answer `cancel`.
     fn cancel_questions(&self);

@@ -246,15 +246,15 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     fn take(&self, route: Route, verdict: Verdict, arguments: CheckedArguments) -> Result<Next, H::Error> {
         self.note_shadow(&verdict);
         match route {
-            Route::Run { granted: false } => self.run(arguments, &Decided::by_rule(&verdict)),
+            Route::Run { granted: false } => Ok(self.run(arguments, &Decided::by_rule(&verdict))),
             Route::Run { granted: true } => {
                 let decided = Decided::answered(&verdict, Choice::Run, DecidedBy::Grant);
-                self.run(arguments, &decided)
+                Ok(self.run(arguments, &decided))
             }
-            Route::Deny => self.deny(&verdict, &arguments.whole),
+            Route::Deny => Ok(self.deny(&verdict, &arguments.whole)),
             Route::Headless => {
                 let decided = Decided { by: Some(DecidedBy::Headless), ..Decided::by_rule(&verdict) };
-                self.turn_down(&arguments.whole, decided, HEADLESS.to_owned())
+                Ok(self.turn_down(&arguments.whole, decided, HEADLESS.to_owned()))
             }
             Route::Ask => Ok(self.ask(arguments, verdict)),
             Route::Pend => self.pend(arguments, verdict),
@@ -262,13 +262,10 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends a call whose arguments cannot be decided about.
-    ///
-    /// # Errors
-    ///
-    /// Mistakes of the developer, which end the call.
-    pub fn refuse(&self, unfit: Unfit) -> Result<Next, H::Error> {
+    #[must_use]
+    pub fn refuse(&self, unfit: Unfit) -> Next {
         match unfit {
-            Unfit::Refused(reply) => Ok(Next::Respond(reply)),
+            Unfit::Refused(reply) => Next::Respond(reply),
             Unfit::Unwritable(reason) => {
                 let reason =
                     format!("its arguments are not valid JSON values, so that no rule can check them: {reason}");
@@ -287,11 +284,8 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends a call that a rule denies; the arguments are for the audit only.
-    ///
-    /// # Errors
-    ///
-    /// Mistakes of the developer, which end the call.
-    pub fn deny(&self, verdict: &Verdict, arguments: &Value) -> Result<Next, H::Error> {
+    #[must_use]
+    pub fn deny(&self, verdict: &Verdict, arguments: &Value) -> Next {
         self.turn_down(arguments, Decided::by_rule(verdict), denial_reason(verdict))
     }
 
@@ -328,16 +322,16 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         match answer.choice {
             Choice::Cancel => {
                 let reply = Reply::Cancelled { tool: self.tool.name().to_owned() };
-                self.end(&asked.whole, decided, CANCELLED.to_owned(), reply)
+                Ok(self.end(&asked.whole, decided, CANCELLED.to_owned(), reply))
             }
             Choice::No => {
                 let reason = answer.reason.unwrap_or_else(|| DECLINED.to_owned());
-                self.turn_down(&asked.whole, decided, reason)
+                Ok(self.turn_down(&asked.whole, decided, reason))
             }
             Choice::Once | Choice::Run | Choice::Always => match self.host.find_again() {
                 Standing::Same => self.run_approved(asked, verdict, &answer, decided),
-                Standing::Replaced => self.turn_down(&asked.whole, decided.denied(), REPLACED.to_owned()),
-                Standing::Gone(reply) => self.end(&asked.whole, decided.denied(), reply.text(), reply),
+                Standing::Replaced => Ok(self.turn_down(&asked.whole, decided.denied(), REPLACED.to_owned())),
+                Standing::Gone(reply) => Ok(self.end(&asked.whole, decided.denied(), reply.text(), reply)),
             },
         }
     }
@@ -357,20 +351,20 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
                 Err(unfit) => {
                     let reason = format!("it was approved with other arguments, which do not fit: {}", unfit.reason());
                     self.host.warn(&format!("a call of '{}' was denied: {reason}", self.tool.name()));
-                    return self.turn_down(&asked.whole, decided.denied(), reason);
+                    return Ok(self.turn_down(&asked.whole, decided.denied(), reason));
                 }
             },
         };
         let now = self.verdict(&arguments);
         if now.decision == Decision::Deny {
-            return self.deny(&now, &arguments.whole);
+            return Ok(self.deny(&now, &arguments.whole));
         }
         let result = self.record(&decided, &arguments.whole);
-        self.after_record(Recorded::Approved(arguments, verdict.clone(), answer.choice, decided), result)
+        Ok(self.after_record(Recorded::Approved(arguments, verdict.clone(), answer.choice, decided), result))
     }
 
     /// Records the decision, and lets the tool run with the arguments that it is about.
-    fn run(&self, arguments: CheckedArguments, decided: &Decided) -> Result<Next, H::Error> {
+    fn run(&self, arguments: CheckedArguments, decided: &Decided) -> Next {
         let result = self.record(decided, &arguments.whole);
         self.after_record(Recorded::Run(arguments), result)
     }
@@ -454,7 +448,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     fn allow_always(&self, asked: &Cause) -> Result<(bool, Option<Write>)> {
-        let (tool, caller, policy) = (self.tool.name(), self.caller(), self.host.policy_to_extend()?);
+        let (tool, caller, policy) = (self.tool.name(), self.caller(), self.host.policy_to_extend());
         self.host.blocking(|| policy.begin_allow_always(tool, caller, asked))
     }
 
@@ -465,13 +459,13 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// Ends the call before the tool has run, with a denial.
-    fn turn_down(&self, arguments: &Value, decided: Decided, reason: String) -> Result<Next, H::Error> {
+    fn turn_down(&self, arguments: &Value, decided: Decided, reason: String) -> Next {
         let reply = self.denial(reason.clone());
         self.end(arguments, decided, reason, reply)
     }
 
     /// Ends the call before the tool has run: records that, reports it, and replies.
-    fn end(&self, arguments: &Value, decided: Decided, reason: String, reply: Reply) -> Result<Next, H::Error> {
+    fn end(&self, arguments: &Value, decided: Decided, reason: String, reply: Reply) -> Next {
         let result = self.record(&decided, arguments);
         self.after_record(Recorded::End(decided, reason, reply), result)
     }

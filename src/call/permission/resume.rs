@@ -66,13 +66,13 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
         let draft = ApprovalDraft { call_id: &self.call.id, arguments: &arguments.sent, scope: self.scope(), life };
         let (now, nonce) = (self.host.now(), self.host.nonce()?);
         match self.host.blocking(|| approvals.begin_ask(&draft, now, nonce)) {
-            Ok((pending, keep)) => self.keep(PendingCall { arguments, verdict, pending }, keep),
+            Ok((pending, keep)) => self.keep(Box::new(PendingCall { arguments, verdict, pending }), keep),
             // The model sent arguments that cannot be kept.
             Err(Error::InvalidPending { expected, .. }) => {
                 let decided = Decided { by: Some(DecidedBy::Arguments), ..Decided::by_rule(&verdict) };
                 let reason =
                     format!("it needs approval, and its arguments cannot be kept until then: they must be {expected}");
-                self.turn_down(&arguments.whole, decided, reason)
+                Ok(self.turn_down(&arguments.whole, decided, reason))
             }
             Err(error) => Err(error.into()),
         }
@@ -166,6 +166,7 @@ impl<T: ToolFacts, H: Host> PermissionStage<'_, T, H> {
     }
 
     /// The end of a call whose approval was used before.
+    #[must_use]
     pub fn used_up(&self) -> Next {
         Next::Respond(self.denial("the approval was used before".to_owned()))
     }

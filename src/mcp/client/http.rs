@@ -325,13 +325,10 @@ impl LimitedClient {
         let has_session = session_id.is_some();
         let body = serde_json::to_vec(message)?;
         let mut post = self.client.post(self.url.clone()).header(CONTENT_TYPE, JSON).body(body);
-        let request = match message {
-            JsonRpcMessage::Request(request) => Some(request),
-            _ => {
-                post = post.timeout(NOTICE);
-                None
-            }
-        };
+        let request = if let JsonRpcMessage::Request(request) = message { Some(request) } else { None };
+        if request.is_none() {
+            post = post.timeout(NOTICE);
+        }
         let response = self.send(post, session_id, auth_header, custom_headers).await?;
         match (response.status(), request) {
             (status @ (StatusCode::ACCEPTED | StatusCode::NO_CONTENT), Some(_)) => {

@@ -239,7 +239,9 @@ impl Routes {
         }
         let limit = calls.iter().fold(0_usize, |limit, call| limit.saturating_add(call.max_requests));
         if pending.open_questions >= limit {
-            calls.iter().for_each(|call| call.overdrawn.cancel());
+            for call in &calls {
+                call.overdrawn.cancel();
+            }
             return Err(Unrouted::TooMany);
         }
         pending.questions += 1;

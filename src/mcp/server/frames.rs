@@ -250,7 +250,7 @@ where
     /// Begins the request that is held; none if it is refused.
     fn begin(&mut self, has_room: bool) -> Option<ClientJsonRpcMessage> {
         let (mut request, size) = self.held.take()?;
-        let begun = if has_room { self.requests.begin(&mut request, size) } else { Err(busy(&request.id)) };
+        let begun = if has_room { self.requests.begin(&mut request, size) } else { Err(Box::new(busy(&request.id))) };
         match begun {
             Ok(pending) => {
                 self.unanswered.insert(request.id.clone(), pending);

@@ -173,7 +173,7 @@ impl HttpServer {
         }
         drop(listener);
         drop(idle);
-        server.shut_down().await;
+        server.shut_down();
         let all = async { while open.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(LONGEST_SHUTDOWN, all).await;
     }
@@ -308,7 +308,7 @@ impl Server {
     }
 
     /// Cancels all calls and ends all sessions.
-    async fn shut_down(&self) {
+    fn shut_down(&self) {
         self.state.shut_down();
         self.service.config.cancellation_token.cancel();
         self.sessions.end_all();

@@ -70,11 +70,11 @@ impl PendingRequests {
         self: &Arc<Self>,
         request: &mut JsonRpcRequest<ClientRequest>,
         size: usize,
-    ) -> Result<PendingRequest, ServerJsonRpcMessage> {
+    ) -> Result<PendingRequest, Box<ServerJsonRpcMessage>> {
         let Some(pending) = self.open(&request.id, is_call(&request.request), size) else {
             let reason = format!("invalid request: a request with the id `{}` is open", request.id);
             let error = ErrorData::invalid_request(reason, None);
-            return Err(ServerJsonRpcMessage::error(error, Some(request.id.clone())));
+            return Err(Box::new(ServerJsonRpcMessage::error(error, Some(request.id.clone()))));
         };
         request.request.extensions_mut().insert(pending.clone());
         Ok(pending)

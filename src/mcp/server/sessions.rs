@@ -160,7 +160,7 @@ impl SessionManager for Sessions {
             ClientJsonRpcMessage::Request(request) => match pending.begin(request, 0) {
                 Ok(open) => Some(open),
                 Err(refused) => {
-                    let refused = ServerSseMessage::from_message(refused);
+                    let refused = ServerSseMessage::from_message(*refused);
                     return Ok(stream::once(std::future::ready(refused)).left_stream());
                 }
             },

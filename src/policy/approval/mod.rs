@@ -292,6 +292,7 @@ pub fn claimed(pending: &Pending, written: Result<bool>) -> Result<()> {
 }
 
 /// The error of a store that could not keep or claim a pending call.
+#[must_use]
 pub fn unkept(pending: &Pending, error: &Error) -> Error {
     Error::ApprovalStore { id: pending.id(), reason: error.to_string() }
 }

@@ -95,7 +95,7 @@ impl State {
             Ok(_) => Ok(Clearance::Decide),
             Err(verdict) => {
                 let shown = shown().map_or(Value::Null, |shown| redacted(tool.get(), shown.as_any()));
-                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown))?;
+                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.deny(&verdict, &shown));
                 Err(self.end_by(py, tool, next))
             }
         }
@@ -117,7 +117,7 @@ impl State {
         match tool.get().plan.check_arguments(arguments, self)? {
             Ok(checked) => Ok(Arguments::Checked(checked)),
             Err(unfit) => {
-                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.refuse(unfit))?;
+                let next = self.in_stage(py, tool, &self.info(py), |stage| stage.refuse(unfit));
                 Err(self.end_by(py, tool, next))
             }
         }
@@ -508,7 +508,7 @@ impl Host for CallHost<'_, '_> {
         }
     }
 
-    fn policy_to_extend(&self) -> crate::Result<Arc<Policy>> {
+    fn policy_to_extend(&self) -> Arc<Policy> {
         self.permissions().policy_to_extend(self.py)
     }
 

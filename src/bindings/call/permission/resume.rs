@@ -190,7 +190,7 @@ impl<'py> Driver for DryRun<'_, 'py> {
 
     fn deny_outright(&self, tool: &Bound<'py, PyTool>, _: &Request<'py>) -> Result<Clearance, DryEnd> {
         let call = self.state.info(self.py);
-        Ok(self.state.in_stage(self.py, tool, &call, |stage| stage.preview(None).map_err(|it| stage.denied(it)))?)
+        self.state.in_stage(self.py, tool, &call, |stage| stage.preview(None).map_err(|it| stage.denied(it).into()))
     }
 
     fn arguments(

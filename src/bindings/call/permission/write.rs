@@ -67,7 +67,8 @@ impl Handoff {
         let state = lock(&self.state);
         match limit {
             Some(limit) => {
-                drop(self.arrived.wait_timeout_while(state, limit, is_awaited).unwrap_or_else(PoisonError::into_inner))
+                let waited = self.arrived.wait_timeout_while(state, limit, is_awaited);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
             None => drop(self.arrived.wait_while(state, is_awaited).unwrap_or_else(PoisonError::into_inner)),
         }
@@ -148,14 +149,13 @@ impl State {
             // From here on it is the tool that is waited for.
             cold.deadline.pause(py);
             self.suspended.set(false);
-            match self.in_stage(py, &tool, &self.info(py), |stage| stage.written(*deferred, result))? {
-                Some(next) => self.follow(py, &tool, next),
-                None => {
-                    // The pending value of a resumed call is used up: the call begins.
-                    self.phase.set(Phase::Ready);
-                    Err(Early::Wait)
-                }
-            }
+            let next = self.in_stage(py, &tool, &self.info(py), |stage| stage.written(*deferred, result))?;
+            let Some(next) = next else {
+                // The pending value of a resumed call is used up: the call begins.
+                self.phase.set(Phase::Ready);
+                return Err(Early::Wait);
+            };
+            self.follow(py, &tool, next)
         })
     }
 

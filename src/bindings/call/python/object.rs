@@ -40,7 +40,11 @@ static STOP_ASYNC_ITERATION: Stops = Recycler::new();
 
 impl<const KEPT: usize> Recycler<KEPT> {
     const fn new() -> Self {
-        Self { class: Cell::new(ptr::null_mut()), free: [const { Cell::new(ptr::null_mut()) }; KEPT], count: Cell::new(0) }
+        Self {
+            class: Cell::new(ptr::null_mut()),
+            free: [const { Cell::new(ptr::null_mut()) }; KEPT],
+            count: Cell::new(0),
+        }
     }
 
     /// A dead object with its first reference, not tracked by the collector; none if there is none.
