@@ -23,7 +23,7 @@ from toolcrib.compat.artifactflow import (
     ToolResult,
     parse_tool_calls,
 )
-from toolcrib.errors import ApprovalError, ExpiredPendingError, UsedPendingError
+from toolcrib.errors import AlteredPendingError, ApprovalError, ExpiredPendingError, UsedPendingError
 from toolcrib.policy import Approvals
 
 
@@ -193,9 +193,10 @@ async def test_a_request_for_another_tool_runs_none() -> None:
     program = Program(tool)
     request = await program.ask(path="a")
 
-    result = await program.execution.resume(replace(request, pending={**request.pending, "tool": "other"}), True)
+    with pytest.raises(AlteredPendingError):
+        await program.execution.resume(replace(request, pending={**request.pending, "tool": "other"}), True)
 
-    assert (result.success, tool.ran) == (False, [])
+    assert tool.ran == []
 
 
 async def test_a_request_of_another_agent_is_refused() -> None:

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sync::lock;
 
-/// The most open requests of one connection.
-const MOST_OPEN: usize = 10_000;
+/// The most open requests of one connection, each of which takes several KiB.
+const MOST_OPEN: usize = 1_024;
 /// The most of them that are not calls. They are answered at once, unless the client does not read its answers.
 const MOST_QUICK: usize = 64;
 /// The most bytes of open requests and their values, before the last one.
