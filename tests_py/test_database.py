@@ -119,7 +119,7 @@ async def test_a_name_that_no_database_can_keep_is_refused(store: Store, name: s
 async def test_a_lone_surrogate_is_refused_by_its_name(store: Store) -> None:
     with pytest.raises(errors.InvalidStoreError, match=r"invalid space `a.*` in a store: it contains a lone surrogate"):
         await store.keys("a\ud800")
-    with pytest.raises(errors.InvalidStoreError, match="invalid key `.*` in a store: it contains a lone surrogate"):
+    with pytest.raises(errors.InvalidStoreError, match=r"invalid key `.*` in a store: it contains a lone surrogate"):
         store.claim("\udfff", 1e10)
 
 
@@ -513,7 +513,7 @@ async def test_a_store_that_has_lost_a_file_leaves_the_writes_of_others_alone(
         runs.append(number)
         return "paid"
 
-    pending = (await kit.call("pay", number=1)).metadata["pending"]
+    pending = ((await kit.call("pay", number=1)).metadata or {})["pending"]
     file = Path(f"{path}{lost}")
     moved = file.rename(tmp_path / "moved")
     if way == "removed":
@@ -626,7 +626,7 @@ async def test_another_copy_of_sqlite_in_the_process_takes_part(tmp_path: Path) 
         own.execute("CREATE TABLE mine (x)")
         own.execute("BEGIN IMMEDIATE")
 
-        with pytest.raises(errors.StoreError, match="did not answer|database is locked"):
+        with pytest.raises(errors.StoreError, match=r"did not answer|database is locked"):
             await store.put("s", "k", 1, version=0)
         own.execute("COMMIT")
         deadline = time.monotonic() + 20
@@ -642,8 +642,9 @@ async def test_another_copy_of_sqlite_in_the_process_takes_part(tmp_path: Path) 
                 sys.executable,
                 "-c",
                 "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())",
-            ]
-            + [str(path), "SELECT version FROM toolcrib_entries WHERE space = 's'"],
+                str(path),
+                "SELECT version FROM toolcrib_entries WHERE space = 's'",
+            ],
             capture_output=True,
             text=True,
             check=True,
@@ -667,8 +668,8 @@ async def test_the_locks_of_another_copy_survive_the_end_of_a_store(tmp_path: Pa
             sys.executable,
             "-c",
             "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')",
-        ]
-        + [str(path)],
+            str(path),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -361,7 +361,9 @@ FIRST_PIECE = {"index": 0, "id": "c", "type": "function", "function": {"name": "
 NOT_TO_RUN: dict[str, Any] = {
     "chunk": {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"tool_calls": [FIRST_PIECE]}}]},
     "first piece": FIRST_PIECE,
-    "gemini": {"functionCall": {"name": "purge", "id": "c", "willContinue": True, "partialArgs": [{"stringValue": "*"}]}},
+    "gemini": {
+        "functionCall": {"name": "purge", "id": "c", "willContinue": True, "partialArgs": [{"stringValue": "*"}]}
+    },
     "gemini alone": {"name": "purge", "args": None, "id": "c", "will_continue": True, "partial_args": None},
     "responses": {"type": "function_call", "call_id": "c", "name": "purge", "arguments": "", "status": "in_progress"},
     "custom": {"type": "custom_tool_call", "call_id": "c", "name": "purge", "input": "", "status": "in_progress"},
@@ -378,7 +380,9 @@ NOT_TO_RUN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("form", [lambda call: call, json.dumps, Model, with_attributes], ids=lambda form: form.__name__)
+@pytest.mark.parametrize(
+    "form", [lambda call: call, json.dumps, Model, with_attributes], ids=lambda form: form.__name__
+)
 @pytest.mark.parametrize("kind", NOT_TO_RUN)
 async def test_a_piece_or_a_call_that_the_provider_runs_never_runs(kind: str, form: Any) -> None:
     ran: list[str] = []
@@ -478,7 +482,7 @@ def test_calls_that_the_provider_ran_are_not_among_those_of_a_message() -> None:
 
 
 async def test_a_result_goes_back_to_bedrock_with_the_bytes_of_an_image() -> None:
-    png = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    png: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     response = ToolResponse([{"type": "text", "text": "seen"}, png])
 
     assert response.to_bedrock(CALLS["bedrock"]) == {

@@ -151,7 +151,10 @@ async def test_the_pieces_of_a_stream_of_openai_never_run() -> None:
 async def test_the_pieces_of_a_stream_of_gemini_never_run() -> None:
     genai = pytest.importorskip("google.genai.types")
     piece = genai.FunctionCall(
-        name="weather", id="c1", will_continue=True, partial_args=[genai.PartialArg(json_path="$.city", string_value="B")]
+        name="weather",
+        id="c1",
+        will_continue=True,
+        partial_args=[genai.PartialArg(json_path="$.city", string_value="B")],
     )
     content = genai.Content(role="model", parts=[genai.Part(function_call=piece)])
 

@@ -3090,8 +3090,8 @@ class Store:
 
         Args:
             url: `"sqlite:crib.db"`, `"sqlite::memory:"`, or `"postgresql://user:password@host:port/database"`.
-            timeout: The number of seconds within which an operation has to be done. After that a `StoreError` is raised,
-                and a call that waits for its audit record is denied.
+            timeout: The number of seconds within which an operation has to be done. After that a `StoreError` is
+                raised, and a call that waits for its audit record is denied.
 
         Raises:
             InvalidStoreError: If the URL is invalid.

@@ -198,7 +198,9 @@ async def _cancel(calls: dict[int, asyncio.Task[None]]) -> None:
         try:
             await asyncio.wait(list(calls.values()), timeout=until - loop.time())
         except asyncio.CancelledError as error:
-            interrupted = error  # By SIGTERM after the end of the input, for example; the calls have their time nevertheless.
+            interrupted = (
+                error  # By SIGTERM after the end of the input, for example; the calls have their time nevertheless.
+            )
     for task in calls.values():
         _log.warning("the tool '%s' ignores that its call was cancelled; the server ends without it", task.get_name())
         # The end of the event loop would wait for it, too.

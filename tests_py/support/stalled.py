@@ -1,5 +1,7 @@
-"""Databases that do not answer for a while: a SQLite file that another process locks, a PostgreSQL server behind a proxy that holds
-back what it should forward."""
+"""Databases that do not answer for a while.
+
+A SQLite file that another process locks, a PostgreSQL server behind a proxy that holds back what it should forward.
+"""
 
 from __future__ import annotations
 
