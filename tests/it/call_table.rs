@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcrib::call::{ApprovalRequest, Event, EventKind, Kinds, Listener, ToolResponse};
+use toolcrib::call::{ApprovalRequest, Code, Event, EventKind, Kinds, Listener, ToolResponse};
 use toolcrib::native::{NativeTool, ToolContext, ToolStream, Toolkit};
 use toolcrib::policy::{Answer, AuditRecord, Choice, Decision, Pending, Permission, Policy, Rule, ToolKind};
 use toolcrib::provider;
@@ -95,7 +95,7 @@ impl Desk {
     fn row(&self, last: &ToolResponse) -> Value {
         let taken = |log: &Log| log.lock().unwrap().clone();
         json!({
-            "code": last.code.map(|code| code.as_str()),
+            "code": last.code.map(Code::as_str),
             "text": last.text(),
             "audit": taken(&self.audit),
             "events": self.events.take_all().iter().map(|event| described(event)).collect::<Vec<_>>(),

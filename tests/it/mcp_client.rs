@@ -133,9 +133,9 @@ pub(crate) async fn alone() -> Option<tokio::sync::MutexGuard<'static, ()>> {
         return Some(guard);
     }
     let thread = std::thread::current();
-    let name = thread.name().expect("the thread of a test has its name");
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    let output = command.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().expect("another process");
+    let name = thread.name().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
     None

@@ -16,7 +16,7 @@ use crate::bindings::once::intern;
 use crate::bindings::registration::CallKind;
 use crate::bindings::response;
 use crate::bindings::tool::ToolBody;
-use crate::call::{ErrorMode, Reply};
+use crate::call::{ErrorMode, ErrorSource, Reply};
 
 impl State {
     /// An exception came out of the tool, or of what runs in its place: it is answered, or raised.
@@ -92,11 +92,12 @@ impl State {
         let is_generator = matches!(phase, Phase::AsyncGenerator | Phase::Generator)
             || (phase == Phase::Job && (self.delivered.get() || tool.get().kind == CallKind::Generator));
         let in_background = self.is_in_background();
-        let responds = match tool.get().errors {
-            ErrorMode::Respond => true,
-            ErrorMode::Raise => false,
-            ErrorMode::Compat => in_background || (!is_postprocess && !is_generator),
+        let source = match (is_postprocess, is_generator) {
+            (true, _) => ErrorSource::Postprocess,
+            (false, true) => ErrorSource::Stream,
+            (false, false) => ErrorSource::Function,
         };
+        let responds = tool.get().errors.responds(source, in_background);
         let is_answerable = is_answerable(py, &error, tool.get().errors);
         if !responds || !is_answerable {
             if is_answerable {

@@ -409,14 +409,16 @@ mod tests {
 
     #[test]
     fn threads_that_may_wait_in_a_way_of_their_own_are_not_waited_for_endlessly() {
-        let hopeless = |threads, held_up, still| {
+        let hopeless = |threads, held_up, still| -> Vec<usize> {
             let mut state = full(threads, held_up);
-            [0, 1, 2, 0].map(|depth| state.queue.push(Arc::new(JobOfDepth(depth))));
-            state.take_hopeless(still).iter().map(|work| work.depth()).collect::<Vec<_>>()
+            for depth in [0, 1, 2, 0] {
+                state.queue.push(Arc::new(JobOfDepth(depth)));
+            }
+            state.take_hopeless(still).iter().map(|work| work.depth()).collect()
         };
 
-        assert_eq!(hopeless(MAX_THREADS, 0, MAX_STANDSTILL), []);
-        assert_eq!(hopeless(MAX_THREADS - 1, 0, ENDLESS_STANDSTILL), []);
+        assert!(hopeless(MAX_THREADS, 0, MAX_STANDSTILL).is_empty());
+        assert!(hopeless(MAX_THREADS - 1, 0, ENDLESS_STANDSTILL).is_empty());
         assert_eq!(hopeless(MAX_THREADS, 0, ENDLESS_STANDSTILL), [1, 2]);
         assert_eq!(hopeless(MAX_THREADS, MAX_THREADS, MAX_STANDSTILL), [2, 1, 0, 0]);
     }

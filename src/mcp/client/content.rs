@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    fn converted(result: Value) -> ToolResponse {
+    fn converted(result: &Value) -> ToolResponse {
         response("s", &result.to_string(), None, false).with_late_metadata()
     }
 
@@ -175,7 +175,7 @@ mod tests {
             {"type": "image", "data": "no type"},
         ]});
 
-        let response = converted(result);
+        let response = converted(&result);
 
         let kinds: Vec<&str> = response.content.iter().map(|block| block["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["text", "image", "audio", "text", "video", "text", "text", "text", "text"]);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn structured_content_is_the_value() {
-        let response = converted(json!({"content": [], "structuredContent": {"n": 1}, "_meta": {"k": 2}}));
+        let response = converted(&json!({"content": [], "structuredContent": {"n": 1}, "_meta": {"k": 2}}));
 
         assert_eq!(response.text(), r#"{"n":1}"#);
         let metadata = response.metadata.unwrap();
@@ -200,10 +200,10 @@ mod tests {
 
     #[test]
     fn an_error_of_the_tool_keeps_its_content() {
-        let response = converted(json!({"content": [{"type": "text", "text": "no"}], "isError": true}));
+        let response = converted(&json!({"content": [{"type": "text", "text": "no"}], "isError": true}));
 
         assert_eq!((response.text().as_str(), response.code), ("no", Some(Code::Failed)));
-        assert!(converted(json!({"content": [], "isError": true})).text().contains("without a message"));
+        assert!(converted(&json!({"content": [], "isError": true})).text().contains("without a message"));
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
     fn a_result_has_a_limited_number_of_blocks() {
         let result = |count: usize| json!({"content": vec![json!({"type": "text", "text": ""}); count]});
 
-        assert_eq!(converted(result(MAX_BLOCKS)).content.len(), MAX_BLOCKS);
-        assert!(converted(result(MAX_BLOCKS + 1)).text().contains("more than 20000 content blocks"));
+        assert_eq!(converted(&result(MAX_BLOCKS)).content.len(), MAX_BLOCKS);
+        assert!(converted(&result(MAX_BLOCKS + 1)).text().contains("more than 20000 content blocks"));
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_result_of_another_form_is_an_error() {
         for result in [json!(null), json!([]), json!({}), json!({"content": "text"})] {
-            assert_eq!(converted(result).code, Some(Code::Failed));
+            assert_eq!(converted(&result).code, Some(Code::Failed));
         }
     }
 }

@@ -589,7 +589,7 @@ mod tests {
         let newest = call("ann");
         lock(&routes.pending).insert(RequestId::Number(3), None, newest.clone());
 
-        assert!(Arc::ptr_eq(&routes.admit(None).ok().unwrap().last().unwrap(), &newest.unwrap()));
+        assert!(Arc::ptr_eq(routes.admit(None).ok().unwrap().last().unwrap(), &newest.unwrap()));
         lock(&routes.pending).insert(RequestId::Number(8), None, call("eve"));
         assert_eq!(routes.admit(None).err(), Some(Unrouted::Ambiguous));
         let exact = InboundStreamOrigin::OutboundRequest(RequestId::Number(8));

@@ -28,8 +28,8 @@ use crate::sync::lock;
 
 /// Number of bytes of calls that wait for a server that does not read its input. A call waits until it has room among them.
 pub(super) const ROOM: usize = 8 << 20;
-/// Maximum number of bytes of other messages that wait, such as answers to requests of the server.
-const MAX_UNSENT: usize = 16 << 20;
+/// Maximum number of bytes of other messages that wait, such as answers to requests of the server, unless it is one message.
+const MAX_UNSENT: usize = 4 << 20;
 /// The size of a message in the queue beside its bytes.
 const OVERHEAD: usize = 128;
 /// Number of bytes that are read at once.
@@ -67,7 +67,7 @@ struct Unsent {
 impl Unsent {
     fn push(&mut self, message: Outgoing) -> io::Result<()> {
         if message.room.is_none() {
-            if self.size + message.line.len() + OVERHEAD > MAX_UNSENT {
+            if self.size > 0 && self.size + message.line.len() + OVERHEAD > MAX_UNSENT {
                 return Err(io::Error::other("the server does not read its input"));
             }
             self.size += message.line.len() + OVERHEAD;

@@ -214,7 +214,7 @@ mod tests {
     #[tokio::test]
     async fn the_next_message_waits_for_quick_requests_and_a_call_for_bytes_but_not_for_calls() {
         let requests = requests();
-        let begin = |id: usize, is_call, size| requests.open(&RequestId::Number(id as i64), is_call, size).unwrap();
+        let begin = |id: i64, is_call, size| requests.open(&RequestId::Number(id), is_call, size).unwrap();
         let has_room = || requests.quick_room().now_or_never().is_some();
         let has_room_for_a_call = || requests.room_for(true, 10).now_or_never() == Some(true);
 
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(requests.room_for(false, 10).now_or_never(), Some(true));
         drop(large);
         assert!(has_room_for_a_call());
-        let quick: Vec<_> = (2000..2000 + MOST_QUICK).map(|id| begin(id, false, 10)).collect();
+        let quick: Vec<_> = (2000..).take(MOST_QUICK).map(|id| begin(id, false, 10)).collect();
         assert!(!has_room());
         drop(quick);
         assert!(has_room());
@@ -243,19 +243,19 @@ mod tests {
             tokio::time::sleep(LONGEST_STANDSTILL / 2).await;
             drop(small);
         };
-        let began = Instant::now();
+        let start = Instant::now();
 
         let (has_room, ()) = tokio::join!(requests.room_for(true, 10), ends);
 
         assert!(!has_room);
-        assert_eq!(began.elapsed().as_millis() / 100, LONGEST_STANDSTILL.as_millis() * 3 / 2 / 100);
+        assert_eq!(start.elapsed().as_millis() / 100, LONGEST_STANDSTILL.as_millis() * 3 / 2 / 100);
         assert!(requests.room_for(true, 10).now_or_never().is_none_or(|has_room| !has_room));
     }
 
     #[tokio::test]
     async fn a_call_waits_for_its_turn() {
         let requests = requests();
-        let begin = |id: usize| requests.open(&RequestId::Number(id as i64), true, 0).unwrap();
+        let begin = |id: i64| requests.open(&RequestId::Number(id), true, 0).unwrap();
         let (first, second, third) = (begin(1), begin(2), begin(3));
         first.turn().await;
         second.turn().await;

@@ -194,8 +194,8 @@ async fn a_server_that_asks_too_often_ends_its_call() {
     for client in clients {
         client.connect().await.unwrap();
         for tool in ["ask", "sample"] {
-            let asked = Arc::new(AtomicUsize::new(0));
-            let count = asked.clone();
+            let questions = Arc::new(AtomicUsize::new(0));
+            let count = questions.clone();
             let asker = Asker::new(move |_| {
                 count.fetch_add(1, Ordering::Relaxed);
                 async { Ok(json!({"name": "Ann"})) }
@@ -207,7 +207,7 @@ async fn a_server_that_asks_too_often_ends_its_call() {
 
             assert_eq!(last.code, Some(Code::Failed), "{}", last.text());
             assert!(last.text().contains("more than 5 questions and model requests"), "{}", last.text());
-            assert!(asked.load(Ordering::Relaxed) <= 5);
+            assert!(questions.load(Ordering::Relaxed) <= 5);
         }
         let few = client.call(
             "ask",
