@@ -1,9 +1,8 @@
 //! The path of a call: its stages in their one order.
 //!
 //! A [`Driver`] carries the stages out, and cannot do it in another order: the stream of the bindings drives Python functions on
-//! their event loop, [`prepared`](super::prepared) the tools whose arguments are JSON, and dry runs stop before anything has an
-//! effect. Nothing here is decided twice: what a call may do is in [`permission`](super::permission), what its arguments are in
-//! [`arguments`](super::arguments).
+//! their event loop, `prepared` the tools whose arguments are JSON, and dry runs stop before anything has an effect. Nothing here
+//! is decided twice: what a call may do is in `permission`, what its arguments are in `arguments`.
 
 /// What rules say about a call before its arguments are known, unless they deny it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
