@@ -353,8 +353,7 @@ impl Routes {
                     self.forget(id);
                 }
             }
-            JsonRpcMessage::Response(response) => self.forget_inbound(&response.id),
-            JsonRpcMessage::Error(error) => error.id.iter().for_each(|id| self.forget_inbound(id)),
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
     }
 
@@ -479,7 +478,20 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         self.routes.sending(&message);
-        self.inner.send(message)
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let (sending, routes) = (self.inner.send(message), self.routes.clone());
+        async move {
+            let sent = sending.await;
+            // Until then rmcp holds a task for it, which may take as long as a request over HTTP.
+            if let Some(id) = answered {
+                routes.forget_inbound(&id);
+            }
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
