@@ -190,6 +190,9 @@ impl Reconnects {
         if has_progress || now.duration_since(at) > MAX_PAUSE * 2 {
             self.count = 0;
         }
+        if has_progress && now.duration_since(at) >= FIRST_PAUSE {
+            return Duration::ZERO; // the time that the server asked for has passed
+        }
         self.count += 1;
         FIRST_PAUSE.saturating_mul(1 << (self.count - 1).min(16)).min(MAX_PAUSE)
     }
@@ -662,10 +665,12 @@ mod tests {
         let progress: Vec<u128> =
             ["a", "b", "b"].iter().map(|id| reconnects.pause(Some(id), start).as_millis()).collect();
         let later = reconnects.pause(None, start + Duration::from_secs(100));
+        let slow = reconnects.pause(Some("c"), start + Duration::from_secs(101));
 
         assert_eq!(pauses[..5], [0, 250, 500, 1000, 2000]);
         assert_eq!(pauses[11], 30_000);
         assert_eq!(progress, [250, 250, 500]);
         assert_eq!(later.as_millis(), 250);
+        assert_eq!(slow.as_millis(), 0);
     }
 }
