@@ -344,11 +344,8 @@ async def test_bodies_that_never_end_do_not_take_more_than_their_room() -> None:
                 held.sendall(head(server, 4 << 20) + b" " * (3 << 20))
             for number in range(40):
                 whole = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE))
-                try:
-                    whole.sendall(head(server, 1 << 20) + b" " * (1 << 20))
-                    answer = whole.recv(100)
-                except ConnectionError:
-                    answer = b" 503 "  # the answer came before the body was sent, and the connection was closed
+                whole.sendall(head(server, 1 << 20) + b" " * (1 << 20))
+                answer = whole.recv(100)
                 refused += b" 503 " in answer
                 assert b" 503 " in answer or b" 4" in answer, (number, answer)
             return refused

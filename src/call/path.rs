@@ -4,7 +4,7 @@
 //! their event loop, `prepared` the tools whose arguments are JSON, and dry runs stop before anything has an effect. Nothing here
 //! is decided twice: what a call may do is in `permission`, what its arguments are in `arguments`.
 
-/// What rules say about a call before its arguments are known, unless they deny it.
+/// The verdict of the rules on a call before its arguments are known, unless they deny it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clearance {
     /// The call may run with any arguments, and nothing is recorded.

@@ -87,7 +87,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// True if it can match calls of a tool, whoever the caller is.
+    /// True if it can match calls of a tool, for any caller.
     #[must_use]
     pub fn concerns(&self, tool: &KnownTool) -> bool {
         let groups: Vec<&str> = tool.groups.iter().map(String::as_str).collect();

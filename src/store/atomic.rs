@@ -9,7 +9,7 @@
 //! file is not locked yet: its writer finds out that it was removed, and starts again.
 //!
 //! There are two ways to name a temporary file. [`replace`] chooses a random name: writers do not wait, and the last one wins.
-//! [`Temporary::only`] has one name for each target: whoever has created it is the only writer until the end, so that nothing that
+//! [`Temporary::only`] has one name for each target: its creator is the only writer until the end, so that nothing that
 //! was read meanwhile changes, and no edit is lost.
 
 use std::ffi::{OsStr, OsString};
@@ -70,7 +70,7 @@ pub(crate) trait Folder {
     /// Leaves the writers in the folder.
     fn leave(&self) {}
 
-    /// Runs a function while there is no writer in the folder; none if there are some, or nobody knows.
+    /// Runs a function while there is no writer in the folder; none if there are some, or that is not known.
     fn alone<T>(&self, _run: impl FnOnce() -> T) -> Option<T> {
         None
     }
@@ -136,7 +136,7 @@ impl<'f, F: Folder> Temporary<'f, F> {
 
     /// Writes the content. With `durable` it survives a loss of power from then on.
     pub(crate) fn fill(&mut self, bytes: &[u8], access: Option<FileAccess>, durable: bool) -> io::Result<()> {
-        // First, so that nobody else can read the content meanwhile.
+        // First, so that other users cannot read the content meanwhile.
         if let Some(access) = access {
             self.folder.set_access(&self.file, access)?;
         }

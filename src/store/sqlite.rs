@@ -39,7 +39,7 @@ const STATEMENTS: usize = 64;
 const LOST: &str =
     "its file or one of those beside it was moved, removed or replaced while it was open: open the store again";
 
-/// What follows the name of a database in those of its journal and of the index of the journal, which holds the locks as well.
+/// The suffixes of the journal of a database, and of the index of the journal, which holds the locks as well.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// A connection to a SQLite database.

@@ -238,7 +238,7 @@ impl PyMcpClient {
 /// Logs a warning. Handlers of Python's `logging` may block, so another thread waits for them.
 fn log(warning: String) {
     tokio::task::spawn_blocking(move || {
-        // There is nobody to tell if the interpreter is shutting down, or a handler fails.
+        // The warning is lost if the interpreter is shutting down, or a handler fails.
         Python::try_attach(|py| log_warning(py, &warning).map_err(|error| error.write_unraisable(py, None)));
     });
 }

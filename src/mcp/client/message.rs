@@ -16,7 +16,7 @@ use crate::mcp::outline::{TOO_MANY_VALUES, Token, elements, outline, tokens};
 
 /// The largest weight of a message, which is that of the Python objects of its values: a million numbers fit.
 const MAX_WEIGHT: usize = 40 << 20;
-/// The largest weight of a message that is no result: several trees are made of one.
+/// The largest weight of a message other than a result: several trees are made of one.
 const MAX_PARSED: usize = 2 << 20;
 /// The largest number of messages in a batch.
 const MAX_BATCH: usize = 10_000;
